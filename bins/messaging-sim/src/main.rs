@@ -1,0 +1,2 @@
+//! Runs simulated worlds.
+fn main() {}

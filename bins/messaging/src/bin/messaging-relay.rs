@@ -1,0 +1,2 @@
+//! messaging-relay
+fn main() {}

@@ -1,0 +1,2 @@
+//! messaging
+fn main() {}

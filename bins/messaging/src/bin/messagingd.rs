@@ -1,0 +1,2 @@
+//! messagingd
+fn main() {}

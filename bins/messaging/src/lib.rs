@@ -1,0 +1,1 @@
+//! Wiring shared by the three executables.

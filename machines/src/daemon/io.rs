@@ -1,0 +1,184 @@
+//! What the daemon hears and says.
+
+use messaging_proto::frame::{Received, RelayFrame};
+use messaging_proto::identity::IdentityFile;
+use serde::{Deserialize, Serialize};
+
+/// One attempt to reach the relay, and the connection it becomes. Chosen by the machine, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LinkId(pub u64);
+
+/// One connection on a Unix socket. Unique across both sockets, never reused within a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct IpcId(pub u64);
+
+/// Which socket a connection came in on (`messaging/1 §8.2`, "Two sockets").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Tier {
+    /// `run/agent.sock`.
+    Agent,
+    /// `run/admin.sock`.
+    Admin,
+}
+
+/// What happened.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Event {
+    /// The first event of a machine: no link and no local connection is open.
+    Start,
+    /// The relay accepted the WebSocket of this link.
+    LinkOpened {
+        /// The link.
+        link: LinkId,
+    },
+    /// A text message arrived on this link, parsed and its signature checked.
+    LinkFrame {
+        /// The link.
+        link: LinkId,
+        /// The message.
+        frame: Box<Received<RelayFrame>>,
+    },
+    /// The link could not be made, or ended. Nothing more comes from it.
+    LinkClosed {
+        /// The link.
+        link: LinkId,
+        /// Why.
+        why: LinkEnd,
+    },
+    /// A client connected.
+    IpcOpened {
+        /// The connection.
+        conn: IpcId,
+        /// Its socket.
+        tier: Tier,
+    },
+    /// A client sent a line, without its LF.
+    IpcLine {
+        /// The connection.
+        conn: IpcId,
+        /// The line's bytes.
+        line: Vec<u8>,
+    },
+    /// A client's line was over `ipcRequestBytes`.
+    IpcTooLong {
+        /// The connection.
+        conn: IpcId,
+    },
+    /// A client's connection ended. Nothing more comes from it.
+    IpcClosed {
+        /// The connection.
+        conn: IpcId,
+    },
+    /// The file of an earlier [`Effect::Save`] is durable, or could not be written.
+    Saved {
+        /// Which.
+        file: FileKind,
+        /// Whether it is on disk.
+        ok: bool,
+    },
+    /// The deadline passed.
+    Timer,
+    /// The process was asked to stop (a signal).
+    Stop,
+}
+
+/// Why a link ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LinkEnd {
+    /// No connection was made: name resolution, TCP, TLS or the upgrade failed. Fixed words.
+    Unreachable(String),
+    /// The relay closed with this code.
+    Closed(u16),
+    /// The connection was lost without a close.
+    Lost,
+}
+
+/// A file the daemon keeps beside its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileKind {
+    /// `identity.json`.
+    Identity,
+    /// `pairing.json`.
+    Pairing,
+    /// `config.json`.
+    Config,
+}
+
+/// What the world shall do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum Effect {
+    /// Connect to the relay at this URL with sub-protocol `messaging.relay.v1`.
+    Dial {
+        /// The link's id.
+        link: LinkId,
+        /// The connect URL, already allowed.
+        url: String,
+    },
+    /// Send a text message on a link. Ignored when the link is gone.
+    LinkSend {
+        /// The link.
+        link: LinkId,
+        /// The frame's text.
+        text: String,
+    },
+    /// Close a link, after everything sent to it.
+    Hangup {
+        /// The link.
+        link: LinkId,
+        /// The WebSocket close code.
+        code: u16,
+    },
+    /// Write one line to a client; the adapter adds the LF.
+    IpcSend {
+        /// The connection.
+        conn: IpcId,
+        /// The line.
+        line: String,
+    },
+    /// Close a client's connection after everything sent to it.
+    IpcClose {
+        /// The connection.
+        conn: IpcId,
+    },
+    /// Write a file atomically, mode 0600, synced with its folder, then answer [`Event::Saved`].
+    Save(File),
+    /// Log an event.
+    Log(Log),
+    /// Everything is said: close the sockets and the store, and exit 0.
+    Stopped,
+}
+
+/// A file's new content; nothing deletes it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum File {
+    /// `identity.json`: this machine's private keys.
+    Identity(Option<IdentityFile>),
+    /// `pairing.json`: keys that are not adopted yet.
+    Pairing(Option<IdentityFile>),
+    /// `config.json`: its whole text.
+    Config(String),
+}
+
+/// A log event. Nothing in it comes from a peer's text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Log {
+    /// How loud.
+    pub level: Level,
+    /// The event's name, such as `link.connected`.
+    pub event: &'static str,
+    /// Fixed names with codes, ids or numbers.
+    pub fields: Vec<(&'static str, String)>,
+}
+
+/// How loud a log event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Level {
+    /// Something a person must act on.
+    Error,
+    /// Something unexpected that was handled.
+    Warn,
+    /// What happens in normal service.
+    Info,
+    /// Detail.
+    Debug,
+}

@@ -1,0 +1,113 @@
+//! What the relay hears and says.
+
+use messaging_proto::Code;
+use messaging_proto::frame::{ClientFrame, Received, RelayFrame};
+use serde::{Deserialize, Serialize};
+
+/// One WebSocket connection. Never reused within a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ConnId(pub u64);
+
+/// What happened.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Event {
+    /// The first event of a machine: no connection is open.
+    Start,
+    /// A client finished its WebSocket upgrade. The adapter applied the pre-auth caps.
+    Opened {
+        /// The connection.
+        conn: ConnId,
+        /// The client's address, from the socket or a trusted proxy: for per-address limits only.
+        address: String,
+    },
+    /// A text message arrived, within the size limit in force.
+    Frame {
+        /// The connection.
+        conn: ConnId,
+        /// The message as received, parsed and its signature checked.
+        frame: Box<Received<ClientFrame>>,
+    },
+    /// A message that is never parsed.
+    Unreadable {
+        /// The connection.
+        conn: ConnId,
+        /// Why.
+        why: Unreadable,
+    },
+    /// The connection ended, by either side. Nothing more comes from it.
+    Closed {
+        /// The connection.
+        conn: ConnId,
+    },
+    /// The deadline passed.
+    Timer,
+    /// The process was asked to stop.
+    Stop,
+}
+
+/// Why a message was not parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unreadable {
+    /// Over the size limit in force: close 1009.
+    TooLarge,
+    /// Not a text message: close 4002.
+    Binary,
+}
+
+/// What the world shall do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum Effect {
+    /// Send a frame.
+    Send {
+        /// The connection.
+        conn: ConnId,
+        /// The frame.
+        frame: RelayFrame,
+    },
+    /// The connection said a valid `hello`: it leaves the pre-auth caps, and its frame limit is `frameBytes`.
+    Authenticated {
+        /// The connection.
+        conn: ConnId,
+    },
+    /// Close the connection, after everything sent to it. The adapter still reports `Closed`.
+    Close {
+        /// The connection.
+        conn: ConnId,
+        /// The WebSocket close code (`messaging/1 §7`, "Close codes").
+        code: u16,
+    },
+    /// Count something (`messaging/1 §7`, "Metrics").
+    Count(Count),
+    /// Log an event by its name.
+    Log(Log),
+    /// Everything is said after [`Event::Stop`]: close the listener and exit 0.
+    Stopped,
+}
+
+/// Something the metrics count. Labels are closed vocabularies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Count {
+    /// A frame came in; its type, or `other`.
+    FrameIn(&'static str),
+    /// A refusal was sent.
+    Nack(Code),
+    /// A `hello` was refused.
+    AuthFailure(Code),
+    /// A frame was over a budget.
+    RateLimited,
+    /// A `send` met a full queue.
+    QueueFull,
+    /// A `hello` met the connection cap.
+    RefusedFull,
+    /// Rows purged at expiry, by table (`queue`, `seen`, `presence`).
+    Purged(&'static str, u64),
+}
+
+/// A log event. Names are part of the operator's interface; nothing in them comes from a peer's text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum Log {
+    /// The whole queue is at its cap (`queue.full`).
+    QueueFull,
+    /// A team was founded (`team.created`).
+    TeamCreated,
+}

@@ -1,0 +1,282 @@
+//! The store a machine sees: ordered tables of bytes, read through the open batch.
+//!
+//! A [`Txn`] layers three things, newest first: the writes of the open batch, the writes of the batch being
+//! committed, and the durable [`Base`]. A machine cannot tell them apart, and cannot skip the layers.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// The store did not answer. Only ever passed on with `?`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the store did not answer")]
+pub struct StoreDown;
+
+/// A table: its name in the store, declared once in a role's schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Table(pub &'static str);
+
+/// Key and value of one row.
+pub type Row = (Vec<u8>, Vec<u8>);
+
+/// Which rows a scan visits.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<'a> {
+    /// The lower bound of the key.
+    pub from: Bound<&'a [u8]>,
+    /// The upper bound of the key.
+    pub to: Bound<&'a [u8]>,
+    /// Largest key first.
+    pub reverse: bool,
+    /// At most this many rows.
+    pub limit: usize,
+}
+
+/// Durable rows: what the last successful commit left.
+pub trait Base {
+    /// One row's value.
+    ///
+    /// # Errors
+    /// [`StoreDown`] when the store did not answer.
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreDown>;
+
+    /// Rows in key order.
+    ///
+    /// # Errors
+    /// [`StoreDown`] when the store did not answer.
+    fn range(&self, table: Table, range: Range<'_>) -> Result<Vec<Row>, StoreDown>;
+}
+
+/// The writes of one batch: the last one to a row counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writes {
+    rows: BTreeMap<Table, BTreeMap<Vec<u8>, Option<Vec<u8>>>>,
+    bytes: usize,
+}
+
+impl Writes {
+    /// No writes.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { rows: BTreeMap::new(), bytes: 0 }
+    }
+
+    /// Whether nothing was written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Roughly how many bytes the batch holds.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Every written row by table and key; no value is a deletion.
+    pub fn iter(&self) -> impl Iterator<Item = (Table, &[u8], Option<&[u8]>)> {
+        self.rows.iter().flat_map(|(table, rows)| {
+            rows.iter().map(move |(key, value)| (*table, key.as_slice(), value.as_deref()))
+        })
+    }
+
+    fn set(&mut self, table: Table, key: &[u8], value: Option<&[u8]>) {
+        self.bytes += key.len() + value.map_or(0, <[u8]>::len);
+        self.rows.entry(table).or_default().insert(key.to_vec(), value.map(<[u8]>::to_vec));
+    }
+
+    fn get(&self, table: Table, key: &[u8]) -> Option<Option<&[u8]>> {
+        self.rows.get(&table)?.get(key).map(Option::as_deref)
+    }
+
+    fn within<'a>(
+        &'a self,
+        table: Table,
+        range: &Range<'_>,
+    ) -> impl DoubleEndedIterator<Item = (&'a [u8], Option<&'a [u8]>)> {
+        let from = range.from.map(<[u8]>::to_vec);
+        let to = range.to.map(<[u8]>::to_vec);
+        let empty = is_empty(range.from, range.to);
+        self.rows
+            .get(&table)
+            .filter(|_| !empty)
+            .map(|rows| rows.range((from, to)))
+            .into_iter()
+            .flatten()
+            .map(|(key, value)| (key.as_slice(), value.as_deref()))
+    }
+}
+
+/// The store through the open batch.
+pub struct Txn<'a> {
+    base: &'a dyn Base,
+    committing: Option<&'a Writes>,
+    open: &'a mut Writes,
+}
+
+impl<'a> Txn<'a> {
+    /// A view of `base` under the batch being committed, if any, and the open one.
+    pub fn new(base: &'a dyn Base, committing: Option<&'a Writes>, open: &'a mut Writes) -> Self {
+        Self { base, committing, open }
+    }
+
+    /// One row's value.
+    ///
+    /// # Errors
+    /// [`StoreDown`] when the store did not answer.
+    pub fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreDown> {
+        for layer in std::iter::once(&*self.open).chain(self.committing) {
+            if let Some(value) = layer.get(table, key) {
+                return Ok(value.map(<[u8]>::to_vec));
+            }
+        }
+        self.base.get(table, key)
+    }
+
+    /// Writes a row.
+    pub fn put(&mut self, table: Table, key: &[u8], value: &[u8]) {
+        self.open.set(table, key, Some(value));
+    }
+
+    /// Deletes a row.
+    pub fn delete(&mut self, table: Table, key: &[u8]) {
+        self.open.set(table, key, None);
+    }
+
+    /// Rows in key order, at most `range.limit`.
+    ///
+    /// # Errors
+    /// [`StoreDown`] when the store did not answer.
+    pub fn range(&self, table: Table, range: Range<'_>) -> Result<Vec<Row>, StoreDown> {
+        let mut changed: BTreeMap<&[u8], Option<&[u8]>> = BTreeMap::new();
+        if let Some(writes) = self.committing {
+            changed.extend(writes.within(table, &range));
+        }
+        changed.extend(self.open.within(table, &range));
+        if changed.is_empty() {
+            return self.base.range(table, range);
+        }
+        // Deleted rows hide as many base rows, so that many more are asked for.
+        let hidden = changed.values().filter(|value| value.is_none()).count();
+        let wanted = range.limit.saturating_add(hidden).saturating_add(changed.len() - hidden);
+        let base = self.base.range(table, Range { limit: wanted, ..range })?;
+        let full = base.len() == wanted;
+        let edge = base.last().map(|(key, _)| key.clone());
+        let mut merged: BTreeMap<Vec<u8>, Vec<u8>> = base.into_iter().collect();
+        for (key, value) in changed {
+            let past_edge = full
+                && edge.as_deref().is_some_and(|edge| if range.reverse { key < edge } else { key > edge });
+            match value {
+                _ if past_edge => {}
+                Some(value) => {
+                    merged.insert(key.to_vec(), value.to_vec());
+                }
+                None => {
+                    merged.remove(key);
+                }
+            }
+        }
+        let rows = merged.into_iter();
+        Ok(if range.reverse { rows.rev().take(range.limit).collect() } else { rows.take(range.limit).collect() })
+    }
+
+    /// Rows whose key begins with `prefix`, in key order, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreDown`] when the store did not answer.
+    pub fn prefix(&self, table: Table, prefix: &[u8], limit: usize) -> Result<Vec<Row>, StoreDown> {
+        let end = prefix_end(prefix);
+        let to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        self.range(table, Range { from: Bound::Included(prefix), to, reverse: false, limit })
+    }
+
+    /// Rows whose key begins with `prefix`, largest key first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreDown`] when the store did not answer.
+    pub fn prefix_rev(&self, table: Table, prefix: &[u8], limit: usize) -> Result<Vec<Row>, StoreDown> {
+        let end = prefix_end(prefix);
+        let to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        self.range(table, Range { from: Bound::Included(prefix), to, reverse: true, limit })
+    }
+
+    /// Whether the open batch holds writes.
+    #[must_use]
+    pub fn wrote(&self) -> bool {
+        !self.open.is_empty()
+    }
+}
+
+/// The smallest key after every key with this prefix; nothing when there is none.
+#[must_use]
+pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return Some(end);
+        }
+    }
+    None
+}
+
+fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
+    match (from, to) {
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from), Bound::Excluded(to))
+        | (Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from >= to,
+        _ => false,
+    }
+}
+
+/// Rows in memory: a [`Base`] for tests and simulations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryBase {
+    rows: BTreeMap<Table, BTreeMap<Vec<u8>, Vec<u8>>>,
+}
+
+impl MemoryBase {
+    /// Applies a batch: all of it.
+    pub fn apply(&mut self, writes: &Writes) {
+        for (table, key, value) in writes.iter() {
+            let rows = self.rows.entry(table).or_default();
+            match value {
+                Some(value) => {
+                    rows.insert(key.to_vec(), value.to_vec());
+                }
+                None => {
+                    rows.remove(key);
+                }
+            }
+        }
+    }
+
+    /// Every row, by table and key.
+    pub fn iter(&self) -> impl Iterator<Item = (Table, &[u8], &[u8])> {
+        self.rows.iter().flat_map(|(table, rows)| {
+            rows.iter().map(move |(key, value)| (*table, key.as_slice(), value.as_slice()))
+        })
+    }
+}
+
+impl Base for MemoryBase {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreDown> {
+        Ok(self.rows.get(&table).and_then(|rows| rows.get(key)).cloned())
+    }
+
+    fn range(&self, table: Table, range: Range<'_>) -> Result<Vec<Row>, StoreDown> {
+        if is_empty(range.from, range.to) {
+            return Ok(Vec::new());
+        }
+        let bounds = (range.from.map(<[u8]>::to_vec), range.to.map(<[u8]>::to_vec));
+        let rows = self.rows.get(&table).into_iter().flat_map(|rows| rows.range(bounds.clone()));
+        let copy = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
+        if range.reverse {
+            let mut all: Vec<Row> = rows.map(copy).collect();
+            all.reverse();
+            all.truncate(range.limit);
+            return Ok(all);
+        }
+        Ok(rows.take(range.limit).map(copy).collect())
+    }
+}

@@ -1,0 +1,14 @@
+//! `messaging/1` as pure functions: bytes to values and back, signatures, seals and rules.
+//!
+//! Nothing here does I/O, reads a clock or draws randomness: time, keys and random bytes are arguments.
+//! No input makes it panic, and every check costs time linear in its input.
+//!
+//! Start at [`json`] for the strict wire grammar, [`roster`] for who is in a team, [`envelope`] for what
+//! travels, and [`frame`] for how the relay speaks.
+
+pub mod code;
+pub mod json;
+pub mod limits;
+pub mod time;
+
+pub use code::Code;
