@@ -9,6 +9,7 @@
 pub mod code;
 pub mod json;
 pub mod limits;
+pub mod realm;
 pub mod time;
 
 pub use code::Code;
