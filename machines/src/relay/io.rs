@@ -34,7 +34,14 @@ pub enum Event {
         /// Why.
         why: Unreadable,
     },
-    /// The connection ended, by either side. Nothing more comes from it.
+    /// Everything sent to the connection before the latest [`Effect::Mark`] left for its socket (the adapter's
+    /// own buffer holds none of it).
+    Drained {
+        /// The connection.
+        conn: ConnId,
+    },
+    /// The connection ended, by either side. Nothing more comes from it. Also follows every
+    /// [`Effect::Close`], within the adapter's own close timeout.
     Closed {
         /// The connection.
         conn: ConnId,
@@ -66,6 +73,13 @@ pub enum Effect {
     },
     /// The connection said a valid `hello`: it leaves the pre-auth caps, and its frame limit is `frameBytes`.
     Authenticated {
+        /// The connection.
+        conn: ConnId,
+    },
+    /// Report [`Event::Drained`] once everything sent to the connection so far has left for its socket. Never
+    /// repeated before that report. So the relay paces backlogs and presence snapshots by what a socket takes,
+    /// and a large backlog never meets the buffer limit of one socket.
+    Mark {
         /// The connection.
         conn: ConnId,
     },
