@@ -6,10 +6,22 @@
 //! Start at [`json`] for the strict wire grammar, [`roster`] for who is in a team, [`envelope`] for what
 //! travels, and [`frame`] for how the relay speaks.
 
+pub mod address;
+pub mod b64;
+pub mod b64u;
 pub mod code;
+pub mod domain;
+pub mod hash;
 pub mod json;
+pub mod key;
 pub mod limits;
+pub mod name;
 pub mod realm;
+pub mod relay_url;
 pub mod time;
+pub mod ulid;
+pub mod units;
+
+mod text_form;
 
 pub use code::Code;

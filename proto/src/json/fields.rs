@@ -119,9 +119,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// [`Invalid`] when it is there and not a `T`; `null` is there.
     pub fn opt<T: FromValue>(&self, name: &'static str) -> Result<Option<T>, Invalid> {
-        self.raw(name)
-            .map(|value| T::from_value(value).map_err(|invalid| invalid.within(name)))
-            .transpose()
+        self.raw(name).map(|value| T::from_value(value).map_err(|invalid| invalid.within(name))).transpose()
     }
 
     /// Refuses the member `name`.

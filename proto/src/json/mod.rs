@@ -6,10 +6,13 @@
 
 mod canonical;
 mod fields;
+mod order;
 mod parse;
+mod scan;
+mod swar;
 mod value;
 
-pub use canonical::{canonicalize, is_ijson};
+pub use canonical::{append_canonical, canonicalize, is_ijson};
 pub use fields::{Fields, FromValue, Invalid};
-pub use parse::parse_wire;
+pub use parse::{parse_wire, parse_wire_noting};
 pub use value::{Object, Value};
