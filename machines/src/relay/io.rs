@@ -2,6 +2,8 @@
 
 use messaging_proto::Code;
 use messaging_proto::frame::{ClientFrame, Received, RelayFrame};
+use messaging_proto::hash::RealmId;
+use messaging_proto::key::MachineId;
 use serde::{Deserialize, Serialize};
 
 /// One WebSocket connection. Never reused within a process.
@@ -19,6 +21,21 @@ pub enum Event {
         conn: ConnId,
         /// The client's address, from the socket or a trusted proxy: for per-address limits only.
         address: String,
+    },
+    /// A connection that an earlier machine of this process authenticated and that outlived it: the store failed,
+    /// the machine was dropped, this one is built over what is durable (`§7`, "Store failures": no socket is
+    /// dropped for it). Comes between [`Event::Start`] and anything else of the connection, at most once per
+    /// machine id. Nothing is said for it (no `welcome`, no `peer`); the link begins afresh, so that its queue
+    /// is delivered from the start. A machine that is no member any more is closed as at `hello`.
+    Resumed {
+        /// The connection.
+        conn: ConnId,
+        /// The client's address, as in [`Event::Opened`].
+        address: String,
+        /// The team of its `hello`.
+        team: RealmId,
+        /// The machine of its `hello`.
+        machine: MachineId,
     },
     /// A text message arrived, within the size limit in force.
     Frame {
@@ -75,6 +92,10 @@ pub enum Effect {
     Authenticated {
         /// The connection.
         conn: ConnId,
+        /// Its team, for [`Event::Resumed`].
+        team: RealmId,
+        /// Its machine, likewise.
+        machine: MachineId,
     },
     /// Report [`Event::Drained`] once everything sent to the connection so far has left for its socket. Never
     /// repeated before that report. So the relay paces backlogs and presence snapshots by what a socket takes,
