@@ -11,6 +11,8 @@ pub mod b64;
 pub mod b64u;
 pub mod code;
 pub mod domain;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod hash;
 pub mod json;
 pub mod key;

@@ -11,6 +11,7 @@ mod parse;
 mod scan;
 mod swar;
 mod value;
+mod value_serde;
 
 pub use canonical::{append_canonical, canonicalize, is_ijson};
 pub use fields::{Fields, FromValue, Invalid};

@@ -1,12 +1,10 @@
 //! The value a wire text stands for.
 
-use serde::{Deserialize, Serialize};
-
 /// One JSON value. Numbers are IEEE-754 doubles, as the wire grammar reads them (`messaging/1 §2`).
 ///
 /// A value from [`super::parse_wire`] has no repeated member names, no lone surrogates and bounded depth;
 /// its numbers may still be outside I-JSON, which [`super::canonicalize`] judges.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `null`: a value like any other, never "absent".
     Null,
@@ -23,7 +21,7 @@ pub enum Value {
 }
 
 /// An object's members in the order they were written.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object(Vec<(String, Value)>);
 
 impl Value {
@@ -127,6 +125,36 @@ impl Object {
 impl FromIterator<(String, Value)> for Object {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(members: I) -> Self {
         Self(members.into_iter().collect())
+    }
+}
+
+impl<const N: usize> From<[(&str, Value); N]> for Object {
+    fn from(members: [(&str, Value); N]) -> Self {
+        members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+impl<const N: usize> From<[(&str, Value); N]> for Value {
+    fn from(members: [(&str, Value); N]) -> Self {
+        Self::Object(members.into())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::String(text.to_owned())
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Self {
+        Self::Bool(flag)
+    }
+}
+
+impl From<Vec<Value>> for Value {
+    fn from(items: Vec<Value>) -> Self {
+        Self::Array(items)
     }
 }
 
