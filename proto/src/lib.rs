@@ -6,23 +6,30 @@
 //! Start at [`json`] for the strict wire grammar, [`roster`] for who is in a team, [`envelope`] for what
 //! travels, and [`frame`] for how the relay speaks.
 
+pub mod a2a;
 pub mod address;
 pub mod b64;
 pub mod b64u;
 pub mod code;
+pub mod delegation;
 pub mod domain;
+pub mod envelope;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod hash;
 pub mod json;
 pub mod key;
 pub mod limits;
+pub mod meaning;
 pub mod name;
+pub mod payload;
+pub mod provenance;
 pub mod realm;
 pub mod relay_url;
 pub mod time;
 pub mod ulid;
 pub mod units;
+pub mod verified;
 
 mod text_form;
 

@@ -156,6 +156,12 @@ impl FromValue for Value {
     }
 }
 
+impl FromValue for Object {
+    fn from_value(value: &Value) -> Result<Self, Invalid> {
+        value.as_object().cloned().ok_or_else(Invalid::new)
+    }
+}
+
 impl FromValue for bool {
     fn from_value(value: &Value) -> Result<Self, Invalid> {
         match value {
