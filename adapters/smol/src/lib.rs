@@ -1,11 +1,13 @@
 //! The world around the machines: sockets, clocks, entropy and the store, on smol.
 //!
-//! Nothing here decides anything the protocol speaks of. The driver feeds events into a machine and holds its
-//! effects until what it wrote is durable in the store; The relay and the daemon adapters turn sockets into events and
+//! Nothing here decides anything the protocol speaks of. [`driver`] feeds events into a machine and holds its
+//! effects until what it wrote is durable in the [`store`]; The relay and the daemon adapters turn sockets into events and
 //! effects into bytes; [`client`] is the other end of the daemon's sockets.
 
 pub mod client;
 pub mod clock;
+pub mod driver;
 pub mod entropy;
 pub mod home;
 pub mod log;
+pub mod store;

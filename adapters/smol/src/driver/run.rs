@@ -1,0 +1,339 @@
+//! The loop.
+
+use super::batch::{Batch, Committer, Committing, Done};
+use super::{Bounds, Flow, Health, Perform, Queued, Reopen, Setup};
+use crate::clock;
+use crate::entropy::{Entropy, NoEntropy};
+use crate::log::Log;
+use crate::store::{Reader, RedbStore, StoreFault};
+use async_channel::{Receiver, TryRecvError};
+use futures_lite::future;
+use messaging_machines::{Machine, Out, Step, Txn};
+use messaging_proto::time::Mono;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A sleep is at most this long: timers of the runtime do not count system sleep.
+const SLEEP_MAX_MS: u64 = 5_000;
+/// A timer that changed nothing is not repeated sooner than this.
+const SPIN_MS: u64 = 10;
+
+pub(super) struct Run<M: Machine, P: Perform<M>> {
+    pub(super) name: &'static str,
+    pub(super) events: Receiver<Queued<M::Event>>,
+    pub(super) perform: P,
+    pub(super) reopen: Reopen,
+    pub(super) build: Box<dyn FnMut() -> M + Send>,
+    pub(super) bounds: Bounds,
+    pub(super) log: Log,
+    pub(super) health: Arc<Health>,
+    pub(super) entropy: Entropy,
+    committer: Committer,
+    mono: Mono,
+}
+
+/// One machine over one open store.
+struct Session<M: Machine, P: Perform<M>> {
+    machine: M,
+    reader: Reader,
+    store: Arc<RedbStore>,
+    open: Batch<M, P>,
+    committing: Option<Committing<M, P>>,
+    out: Out<M::Effect>,
+    /// Whether the last step wrote or said something.
+    stirred: bool,
+    not_before: Mono,
+    /// The report of what is committing came in, and it was a failure.
+    failed: bool,
+}
+
+/// Why a session ended.
+enum End {
+    /// The machine is done, or nobody sends events any more.
+    Stopped,
+    Store(StoreFault),
+    Entropy(NoEntropy),
+}
+
+impl From<NoEntropy> for End {
+    fn from(error: NoEntropy) -> Self {
+        Self::Entropy(error)
+    }
+}
+
+/// What a wait ended with.
+enum Woken<E> {
+    Done(Done),
+    Event(Queued<E>),
+    Orphaned,
+    Time,
+}
+
+pub(super) fn run<M: Machine, P: Perform<M>>(
+    setup: Setup<M, P>,
+    events: Receiver<Queued<M::Event>>,
+    committer: Committer,
+    health: &Arc<Health>,
+) -> Result<(), NoEntropy> {
+    let mut run = Run {
+        name: setup.name,
+        events,
+        perform: setup.perform,
+        reopen: setup.reopen,
+        build: setup.build,
+        bounds: setup.bounds,
+        log: setup.log,
+        health: Arc::clone(health),
+        entropy: Entropy::new(),
+        committer,
+        mono: clock::mono(),
+    };
+    let mut store = setup.store;
+    loop {
+        run.health.file_bytes.store(store.file_bytes(), Ordering::Relaxed);
+        let mut session = run.begin(store);
+        let fault = match run.serve(&mut session) {
+            End::Stopped => {
+                run.close(session);
+                return Ok(());
+            }
+            End::Entropy(error) => return Err(error),
+            End::Store(fault) => fault,
+        };
+        let commits = run.lose(session);
+        match run.recover(fault, commits)? {
+            Some(again) => store = again,
+            None => return Ok(()),
+        }
+    }
+}
+
+impl<M: Machine, P: Perform<M>> Run<M, P> {
+    fn begin(&mut self, store: RedbStore) -> Session<M, P> {
+        let store = Arc::new(store);
+        Session {
+            machine: (self.build)(),
+            reader: store.reader(),
+            store,
+            open: Batch::new(),
+            committing: None,
+            out: Out::new(),
+            stirred: false,
+            not_before: Mono(0),
+            failed: false,
+        }
+    }
+
+    /// Runs a machine until it stops or its store fails.
+    fn serve(&mut self, session: &mut Session<M, P>) -> End {
+        for event in self.perform.resume() {
+            match self.step(session, event) {
+                Ok(Flow::Continue) => {}
+                Ok(Flow::Stop) => return End::Stopped,
+                Err(end) => return end,
+            }
+        }
+        loop {
+            match self.turn(session) {
+                Ok(Flow::Continue) => {}
+                Ok(Flow::Stop) => return End::Stopped,
+                Err(end) => return end,
+            }
+        }
+    }
+
+    /// One turn: a finished commit, a new commit, a due timer and an event; a wait when there is none of them.
+    fn turn(&mut self, session: &mut Session<M, P>) -> Result<Flow, End> {
+        if session.committing.is_some()
+            && let Some(done) = self.committer.try_done()
+            && self.committed(session, done)? == Flow::Stop
+        {
+            return Ok(Flow::Stop);
+        }
+        let now_micros = clock::mono_micros();
+        let full = session.open.full(&self.bounds, now_micros);
+        if session.committing.is_none() && !session.open.writes.is_empty() && (full || self.events.is_empty())
+        {
+            self.commit(session);
+        }
+        if session.committing.is_some() && full && !session.open.writes.is_empty() {
+            // The open batch may not grow; nothing can be done before the disk answers.
+            let done = future::block_on(self.committer.done());
+            return self.committed(session, done);
+        }
+        if self.timer_due(session) && self.timer(session)? == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+        match self.events.try_recv() {
+            Ok(queued) => self.take(session, queued),
+            Err(TryRecvError::Closed) if session.committing.is_none() => Ok(Flow::Stop),
+            Err(_) => self.wait(session),
+        }
+    }
+
+    /// Starts the commit of the open batch.
+    fn commit(&self, session: &mut Session<M, P>) {
+        let Batch { writes, effects, receipts, .. } = std::mem::replace(&mut session.open, Batch::new());
+        let writes = Arc::new(writes);
+        self.committer.start(&session.store, &writes);
+        session.committing = Some(Committing { writes, effects, receipts });
+    }
+
+    fn committed(&mut self, session: &mut Session<M, P>, done: Done) -> Result<Flow, End> {
+        done.result.map_err(|fault| {
+            session.failed = true;
+            End::Store(fault)
+        })?;
+        self.health.commits.add(done.micros);
+        self.health.writes.fetch_add(done.rows, Ordering::Relaxed);
+        session.reader.refresh();
+        let Some(batch) = session.committing.take() else { return Ok(Flow::Continue) };
+        if self.say(batch.effects) == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+        if session.open.writes.is_empty() {
+            // Steps that only read waited for the batch before them.
+            let waiting = std::mem::replace(&mut session.open, Batch::new());
+            return Ok(self.say(waiting.effects));
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn take(&mut self, session: &mut Session<M, P>, queued: Queued<M::Event>) -> Result<Flow, End> {
+        self.health.delay.add(clock::mono_micros().saturating_sub(queued.at_micros));
+        self.step(session, queued.event)
+    }
+
+    fn step(&mut self, session: &mut Session<M, P>, event: M::Event) -> Result<Flow, End> {
+        self.mono = self.mono.max(clock::mono());
+        let step = Step::new(self.mono, clock::wall(), self.entropy.draw()?);
+        let receipt = self.perform.receipt(&event);
+        let before = session.open.writes.bytes();
+        let committing = session.committing.as_ref().map(|batch| &*batch.writes);
+        let mut txn = Txn::new(&session.reader, committing, &mut session.open.writes);
+        let handled = session.machine.handle(&step, event, &mut txn, &mut session.out);
+        let effects = session.out.take();
+        session.stirred = !effects.is_empty() || session.open.writes.bytes() != before;
+        if session.committing.is_none() && session.open.writes.is_empty() && handled.is_ok() {
+            return Ok(self.say(effects));
+        }
+        session.open.add(effects, receipt, clock::mono_micros());
+        match handled {
+            Ok(()) => Ok(Flow::Continue),
+            Err(_) => Err(End::Store(session.reader.fault().unwrap_or(StoreFault("read")))),
+        }
+    }
+
+    fn say(&mut self, effects: Vec<M::Effect>) -> Flow {
+        if effects.is_empty() {
+            return Flow::Continue;
+        }
+        for effect in effects {
+            if self.perform.perform(effect) == Flow::Stop {
+                self.perform.flush();
+                return Flow::Stop;
+            }
+        }
+        self.perform.flush();
+        Flow::Continue
+    }
+
+    fn timer_due(&mut self, session: &Session<M, P>) -> bool {
+        self.mono = self.mono.max(clock::mono());
+        session.machine.deadline().is_some_and(|(at, _)| at.max(session.not_before) <= self.mono)
+    }
+
+    /// Tells the machine that its deadline passed. It owes progress: a later deadline, or something said or written.
+    /// A machine that breaks this must not spin.
+    fn timer(&mut self, session: &mut Session<M, P>) -> Result<Flow, End> {
+        let due = session.machine.deadline();
+        let flow = self.step(session, M::timer_event())?;
+        let stuck = session.machine.deadline().is_some_and(|(at, _)| at <= self.mono);
+        if stuck && !session.stirred {
+            debug_assert!(false, "no progress after {due:?}");
+            self.log.error("driver.stuck", &[("machine", self.name.into())]);
+            session.not_before = self.mono.plus(SPIN_MS);
+        }
+        Ok(flow)
+    }
+
+    /// Waits for a commit, an event or a deadline.
+    fn wait(&mut self, session: &mut Session<M, P>) -> Result<Flow, End> {
+        let sleep_ms = session
+            .machine
+            .deadline()
+            .map(|(at, _)| at.max(session.not_before).since(self.mono).clamp(1, SLEEP_MAX_MS));
+        let committing = session.committing.is_some();
+        let woken = future::block_on(future::or(
+            async {
+                if committing { Woken::Done(self.committer.done().await) } else { future::pending().await }
+            },
+            future::or(
+                async {
+                    match self.events.recv().await {
+                        Ok(queued) => Woken::Event(queued),
+                        // What is committing is still said.
+                        Err(_) if committing => future::pending().await,
+                        Err(_) => Woken::Orphaned,
+                    }
+                },
+                async {
+                    match sleep_ms {
+                        Some(ms) => async_io::Timer::after(Duration::from_millis(ms)).await,
+                        None => future::pending().await,
+                    };
+                    Woken::Time
+                },
+            ),
+        ));
+        match woken {
+            Woken::Done(done) => self.committed(session, done),
+            Woken::Event(queued) => self.take(session, queued),
+            Woken::Orphaned => Ok(Flow::Stop),
+            Woken::Time => Ok(Flow::Continue),
+        }
+    }
+
+    /// Makes durable what is still open and closes the store.
+    fn close(&self, session: Session<M, P>) {
+        let Session { machine, reader, store, open, committing, .. } = session;
+        drop((machine, reader));
+        let mut result = match committing {
+            Some(_) => future::block_on(self.committer.done()).result,
+            None => Ok(()),
+        };
+        if result.is_ok() && !open.writes.is_empty() {
+            result = store.commit(&open.writes);
+        }
+        self.health.closed.store(true, Ordering::Relaxed);
+        let result = result.and_then(|()| Arc::into_inner(store).map_or(Ok(()), RedbStore::close));
+        if let Err(fault) = result {
+            self.log.error("store.close_failed", &[("error", fault.0.into())]);
+        }
+    }
+
+    /// Drops the machine and both batches, and hands the adapter what nobody will answer. The counter of the last
+    /// commit that is known to be durable.
+    fn lose(&mut self, session: Session<M, P>) -> u64 {
+        let Session { machine, reader, store, open, committing, failed, .. } = session;
+        drop((machine, reader));
+        let (mut lost, mut unsaid) = (Vec::new(), Vec::new());
+        if let Some(batch) = committing {
+            // A read failed while this one was on its way; it may still arrive.
+            if !failed && future::block_on(self.committer.done()).result.is_ok() {
+                self.say(batch.effects);
+            } else {
+                lost.extend(batch.receipts);
+                unsaid.extend(batch.effects);
+            }
+        }
+        lost.extend(open.receipts);
+        unsaid.extend(open.effects);
+        let commits = store.commits();
+        drop(store);
+        self.perform.reset(lost, unsaid);
+        self.perform.flush();
+        commits
+    }
+}

@@ -1,0 +1,228 @@
+//! Opening a store: whether it is one of ours, and of which generation (`messaging/1 §8.8`).
+
+use super::{META, RedbStore, StoreFault, table};
+use redb::{
+    Builder, Database, DatabaseError, ReadableDatabase, StorageBackend, TableHandle, backends::FileBackend,
+};
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+
+/// How every redb file begins.
+const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
+const GENERATION: &[u8] = b"generation";
+const SCHEMA: &[u8] = b"schema";
+const MIN_READER: &[u8] = b"min_reader";
+
+/// What a store says of its shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// Stores of another generation are refused.
+    pub generation: u64,
+    /// The shape this program writes.
+    pub schema: u64,
+    /// The lowest schema that can read what this program writes.
+    pub min_reader: u64,
+}
+
+impl Schema {
+    /// The shape of this release, of the daemon and the relay alike (contract ipc §11.6).
+    pub const CURRENT: Self = Self { generation: 2, schema: 1, min_reader: 1 };
+}
+
+/// Choices of one store.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Bytes of page cache.
+    pub cache_bytes: usize,
+    /// Save the allocator state with each commit: two syncs instead of one, and no repair walk after a crash.
+    pub quick_repair: bool,
+}
+
+/// Where a store is.
+#[derive(Clone, Debug)]
+pub struct Location {
+    path: PathBuf,
+    #[cfg(test)]
+    faults: Option<super::fault::Faults>,
+}
+
+impl Location {
+    /// The file at `path`.
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            #[cfg(test)]
+            faults: None,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_faults(path: &Path, faults: super::fault::Faults) -> Self {
+        Self { path: path.to_owned(), faults: Some(faults) }
+    }
+
+    /// Where.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn create(&self, builder: &Builder, file: File) -> Result<Database, DatabaseError> {
+        let file = FileBackend::new(file)?;
+        #[cfg(test)]
+        if let Some(faults) = &self.faults {
+            return builder.create_with_backend(faults.over(file));
+        }
+        let backend: FileBackend = file;
+        create(builder, backend)
+    }
+}
+
+fn create(builder: &Builder, backend: impl StorageBackend) -> Result<Database, DatabaseError> {
+    builder.create_with_backend(backend)
+}
+
+/// Why a store is not ours to open; nothing in it was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It records no generation, or another one: start over with a new one.
+    PreReset,
+    /// A newer program wrote it: upgrade, and keep it.
+    Newer,
+}
+
+impl Refusal {
+    /// `pre-reset` or `newer`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PreReset => "pre-reset",
+            Self::Newer => "newer",
+        }
+    }
+}
+
+/// Why a store did not open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// It is not ours to open: exit 78.
+    #[error("store_refused: {}", .0.as_str())]
+    Refused(Refusal),
+    /// Another process has it.
+    #[error("another process has the store open")]
+    Busy,
+    /// It could not be read or written.
+    #[error("the store could not be opened: {0}")]
+    Fault(#[from] StoreFault),
+}
+
+impl From<DatabaseError> for OpenError {
+    fn from(error: DatabaseError) -> Self {
+        match error {
+            DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => Self::Busy,
+            // A file format of a redb that this program no longer reads.
+            DatabaseError::UpgradeRequired(_) => Self::Refused(Refusal::PreReset),
+            error => Self::Fault(error.into()),
+        }
+    }
+}
+
+impl RedbStore {
+    /// Opens the store at `location`, or makes a new one (0600) when there is none.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(location: &Location, schema: Schema, options: Options) -> Result<Self, OpenError> {
+        let (mut file, new) = open_file(location.path()).map_err(io_fault)?;
+        if !new && is_foreign(&mut file).map_err(io_fault)? {
+            return Err(OpenError::Refused(Refusal::PreReset));
+        }
+        let mut builder = Builder::new();
+        builder.set_cache_size(options.cache_bytes);
+        let db = location.create(&builder, file)?;
+        if new {
+            sync_folder(location.path()).map_err(io_fault)?;
+        }
+        let fresh = check(&db, schema)?;
+        let store = Self {
+            commits: AtomicU64::new(Self::read_commits(&db)?),
+            db,
+            path: location.path().to_owned(),
+            quick_repair: options.quick_repair,
+        };
+        if fresh {
+            let records =
+                [(GENERATION, schema.generation), (SCHEMA, schema.schema), (MIN_READER, schema.min_reader)];
+            let records = records.map(|(key, value)| (key, value.to_be_bytes()));
+            let mut rows: Vec<_> =
+                records.iter().map(|(key, value)| (META, *key, Some(value.as_slice()))).collect();
+            rows.sort();
+            store.write(rows.into_iter())?;
+        }
+        Ok(store)
+    }
+}
+
+/// Checks the records of a store (`§8.8`, "Opening"); whether it is a new one.
+fn check(db: &Database, ours: Schema) -> Result<bool, OpenError> {
+    let txn = db.begin_read().map_err(StoreFault::from)?;
+    let mut tables = txn.list_tables().map_err(StoreFault::from)?;
+    if tables.next().is_none() {
+        return Ok(true);
+    }
+    drop(tables);
+    let has_meta = txn.list_tables().map_err(StoreFault::from)?.any(|table| table.name() == META.0);
+    if !has_meta {
+        return Err(OpenError::Refused(Refusal::PreReset));
+    }
+    let meta = txn.open_table(table(META)).map_err(StoreFault::from)?;
+    let record = |key: &[u8]| -> Result<Option<u64>, StoreFault> {
+        Ok(meta.get(key)?.and_then(|row| row.value().try_into().ok()).map(u64::from_be_bytes))
+    };
+    if record(GENERATION)? != Some(ours.generation) {
+        return Err(OpenError::Refused(Refusal::PreReset));
+    }
+    match record(MIN_READER)? {
+        Some(min_reader) if min_reader <= ours.schema => Ok(false),
+        _ => Err(OpenError::Refused(Refusal::Newer)),
+    }
+}
+
+/// Opens the file for reading and writing, making it 0600 when it is not there; whether it was made.
+fn open_file(path: &Path) -> std::io::Result<(File, bool)> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let private = Mode::RUSR | Mode::WUSR;
+    match rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, private) {
+        Ok(file) => {
+            // The umask can have taken bits away.
+            rustix::fs::fchmod(&file, private)?;
+            Ok((File::from(file), true))
+        }
+        Err(rustix::io::Errno::EXIST) => {
+            Ok((File::from(rustix::fs::open(path, flags, Mode::empty())?), false))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a file holds something that redb did not write. An empty one, or one that a crash left full of zeros
+/// before its first commit, is as good as none.
+fn is_foreign(file: &mut File) -> std::io::Result<bool> {
+    let mut start = Vec::new();
+    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start)?;
+    file.rewind()?;
+    Ok(!start.iter().all(|byte| *byte == 0) && start != MAGIC)
+}
+
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+fn io_fault(error: std::io::Error) -> OpenError {
+    OpenError::Fault(StoreFault::from(redb::StorageError::Io(error)))
+}
