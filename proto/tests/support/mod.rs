@@ -2,6 +2,7 @@
 #![allow(missing_docs, dead_code, unreachable_pub, clippy::unwrap_used)]
 
 pub mod gen_json;
+pub mod realm;
 pub mod slow_json;
 
 use serde_json::Value;
@@ -27,4 +28,19 @@ pub fn text<'a>(case: &'a Value, member: &str) -> &'a str {
 /// A value of a vector file as one of ours.
 pub fn ours(value: &Value) -> messaging_proto::json::Value {
     messaging_proto::json::parse_wire(value.to_string().as_bytes(), usize::MAX).unwrap()
+}
+
+/// As [`ours`], for values no wire text can hold: nested too deep, say.
+pub fn built(value: &Value) -> messaging_proto::json::Value {
+    use messaging_proto::json::Value as Ours;
+    match value {
+        Value::Null => Ours::Null,
+        Value::Bool(flag) => Ours::Bool(*flag),
+        Value::Number(number) => Ours::Number(number.as_f64().unwrap()),
+        Value::String(text) => Ours::text(text.as_str()),
+        Value::Array(items) => Ours::Array(items.iter().map(built).collect()),
+        Value::Object(members) => {
+            Ours::Object(members.iter().map(|(name, value)| (name.clone(), built(value))).collect())
+        }
+    }
 }
