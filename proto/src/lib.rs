@@ -14,23 +14,29 @@ pub mod code;
 pub mod delegation;
 pub mod domain;
 pub mod envelope;
+pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod hash;
+pub mod identity;
 pub mod json;
 pub mod key;
 pub mod limits;
 pub mod meaning;
 pub mod name;
+pub mod nonce;
 pub mod payload;
 pub mod provenance;
 pub mod realm;
 pub mod relay_url;
+pub mod roster;
+pub mod ticket;
 pub mod time;
 pub mod ulid;
 pub mod units;
 pub mod verified;
 
 mod text_form;
+mod wipe;
 
 pub use code::Code;

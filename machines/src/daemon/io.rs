@@ -1,6 +1,6 @@
 //! What the daemon hears and says.
 
-use messaging_proto::frame::{Received, RelayFrame};
+use messaging_proto::frame::{Received, RelayInbound};
 use messaging_proto::identity::IdentityFile;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub enum Event {
         /// The link.
         link: LinkId,
         /// The message.
-        frame: Box<Received<RelayFrame>>,
+        frame: Box<Received<RelayInbound>>,
     },
     /// The link could not be made, or ended. Nothing more comes from it.
     LinkClosed {

@@ -91,6 +91,12 @@ impl<'a> Fields<'a> {
         value.as_object().map(Self).ok_or_else(Invalid::new)
     }
 
+    /// The members of `object`.
+    #[must_use]
+    pub const fn from_object(object: &'a Object) -> Self {
+        Self(object)
+    }
+
     /// The object itself.
     #[must_use]
     pub const fn object(&self) -> &'a Object {

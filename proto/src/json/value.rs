@@ -158,6 +158,15 @@ impl From<Vec<Value>> for Value {
     }
 }
 
+impl IntoIterator for Object {
+    type Item = (String, Value);
+    type IntoIter = std::vec::IntoIter<(String, Value)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 impl From<Object> for Value {
     fn from(object: Object) -> Self {
         Self::Object(object)
