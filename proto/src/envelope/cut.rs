@@ -157,3 +157,7 @@ fn after_value(bytes: &[u8], mut at: usize) -> usize {
     }
     bytes.len()
 }
+
+#[cfg(test)]
+#[path = "cut_tests.rs"]
+mod tests;

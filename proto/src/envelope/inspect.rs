@@ -19,7 +19,6 @@ pub struct Inspected {
     text: Option<Arc<str>>,
     cuts: Cuts,
     signature_ok: bool,
-    loose: Loose,
 }
 
 impl Inspected {
@@ -42,9 +41,8 @@ impl Inspected {
         let envelope = if text.is_some() { Envelope::from_value(&raw) } else { Err(Invalid::new()) };
         let cuts =
             text.as_deref().map_or_else(Cuts::default, |text| Cuts::find(text, plain_body(&raw, &envelope)));
-        let loose = Loose::of(&raw);
-        let signature_ok = text.as_deref().is_some_and(|text| signature_holds(&raw, text, &cuts, &loose));
-        Self { raw, envelope, text, cuts, signature_ok, loose }
+        let signature_ok = text.as_deref().is_some_and(|text| signature_holds(&raw, &envelope, text, &cuts));
+        Self { raw, envelope, text, cuts, signature_ok }
     }
 
     /// The value as it was received, unknown members included.
@@ -98,8 +96,8 @@ impl Inspected {
 
     /// What can be read of it even when the schema fails.
     #[must_use]
-    pub const fn loose(&self) -> &Loose {
-        &self.loose
+    pub fn loose(&self) -> Loose {
+        Loose::of(&self.raw)
     }
 
     /// The AAD: the canonical text of the header, without `body` and `sig`.
@@ -120,14 +118,17 @@ fn plain_body(raw: &Value, envelope: &Result<Envelope, Invalid>) -> Option<usize
 }
 
 /// §5 step 5, over the raw value: every member but `sig`, known or not.
-fn signature_holds(raw: &Value, text: &str, cuts: &Cuts, loose: &Loose) -> bool {
-    let (Some(device), Some(member)) = (&loose.from_device, &cuts.sig) else { return false };
-    let Some(sig) = raw.get("sig").and_then(|sig| Sig::from_value(sig).ok()) else { return false };
+fn signature_holds(raw: &Value, envelope: &Result<Envelope, Invalid>, text: &str, cuts: &Cuts) -> bool {
+    let signed_by = match envelope {
+        Ok(envelope) => Some((envelope.header.from.device, envelope.sig)),
+        Err(_) => Loose::of(raw).from_device.zip(raw.get("sig").and_then(|sig| Sig::from_value(sig).ok())),
+    };
+    let (Some((device, sig)), Some(member)) = (signed_by, &cuts.sig) else { return false };
     let mut signed = String::with_capacity(text.len() + 32);
     signed.push_str(Domain::Envelope.prefix());
     signed.push_str(text.get(..member.cut.start).unwrap_or_default());
     signed.push_str(text.get(member.cut.end..).unwrap_or_default());
-    verify(device, &sig, signed.as_bytes())
+    verify(&device, &sig, signed.as_bytes())
 }
 
 /// Takes away the comma that stays before the closing brace when the last two members were cut.

@@ -1,6 +1,6 @@
 //! The payload of a `presence` (`messaging/1 §6.5`), and cutting one to its limit.
 
-use crate::json::{Fields, FromValue, Invalid, Value, canonicalize};
+use crate::json::{Fields, FromValue, Invalid, Object, Value, canonicalize};
 use crate::limits::PRESENCE_BYTES;
 use crate::name::{AgentKind, Label, SessionName};
 use crate::time::Wall;
@@ -115,6 +115,48 @@ pub struct PresenceSession {
     pub branch: Option<String>,
     /// What it works on.
     pub doing: Option<String>,
+}
+
+impl PresencePayload {
+    /// The payload as it is written. Flags that are off, and what is not shared, are left out.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut object = Object::new();
+        object.push("seq".to_owned(), Value::int(self.seq));
+        object.push("label".to_owned(), Value::text(self.label.as_str()));
+        let sessions = self.sessions.iter().map(PresenceSession::to_value).collect();
+        object.push("sessions".to_owned(), Value::Array(sessions));
+        let features = self.features.iter().map(|feature| Value::text(feature.as_str())).collect();
+        object.push("features".to_owned(), Value::Array(features));
+        if self.away {
+            object.push("away".to_owned(), Value::Bool(true));
+        }
+        object.into()
+    }
+}
+
+impl PresenceSession {
+    /// The session as it is written.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut object = Object::new();
+        object.push("name".to_owned(), Value::text(self.name.as_str()));
+        object.push("client".to_owned(), Value::text(self.client.as_str()));
+        object.push("state".to_owned(), Value::text(self.state.as_str()));
+        object.push("tier".to_owned(), Value::text(self.tier.as_str()));
+        object.push("since".to_owned(), Value::int(self.since.0));
+        for (name, on) in [("kept", self.kept), ("wake", self.wake)] {
+            if on {
+                object.push(name.to_owned(), Value::Bool(true));
+            }
+        }
+        for (name, text) in [("repo", &self.repo), ("branch", &self.branch), ("doing", &self.doing)] {
+            if let Some(text) = text {
+                object.push(name.to_owned(), Value::text(text.as_str()));
+            }
+        }
+        object.into()
+    }
 }
 
 impl FromValue for PresencePayload {
