@@ -3,6 +3,7 @@
 
 pub mod gen_json;
 pub mod realm;
+pub mod rules;
 pub mod slow_json;
 
 use serde_json::Value;
