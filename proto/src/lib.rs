@@ -30,6 +30,7 @@ pub mod provenance;
 pub mod realm;
 pub mod relay_url;
 pub mod roster;
+pub mod task;
 pub mod ticket;
 pub mod time;
 pub mod ulid;
