@@ -8,7 +8,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    // Each is quick, and there are many templates.
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 6, ..ProptestConfig::default() })]
 
     #[test]
     fn every_change_is_seen_and_nothing_panics(bytes in vec(any::<u8>(), 0..300)) {

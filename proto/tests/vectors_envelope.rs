@@ -14,10 +14,11 @@ use messaging_proto::key::{EncKey, EncSecret, MachineId, SigningKey};
 use messaging_proto::payload::presence::trim;
 use messaging_proto::provenance;
 use messaging_proto::realm::Head;
+use messaging_proto::roster::Roster;
 use messaging_proto::time::Wall;
 use messaging_proto::{b64u, limits};
 use serde_json::{Value as Json, json};
-use support::realm::{TestRealm, member};
+use support::realm::member;
 use support::{assert_all_covered, cases, ours, text};
 
 const FILE: &str = include_str!("../../vectors/messaging/envelope.json");
@@ -26,8 +27,9 @@ fn file() -> Json {
     serde_json::from_str(FILE).unwrap()
 }
 
-fn realm(file: &Json) -> TestRealm {
-    TestRealm::replay(&cases(file, "entries").iter().map(ours).collect::<Vec<_>>())
+fn realm(file: &Json) -> Roster {
+    let entries: Vec<_> = cases(file, "entries").iter().map(ours).collect();
+    Roster::from_entries(&entries).unwrap()
 }
 
 fn bytes<const N: usize>(value: &Json) -> [u8; N] {

@@ -7,6 +7,8 @@ use messaging_proto::b64u;
 use messaging_proto::envelope::{EnvelopeError, Inspected, open_envelope, seal_header, verify_envelope};
 use messaging_proto::json::{FromValue, Invalid};
 use messaging_proto::key::{EncKey, EncSecret, MachineId, SigningKey};
+use messaging_proto::realm::RealmView;
+use messaging_proto::roster::Roster;
 use messaging_proto::time::Wall;
 use serde_json::Value as Json;
 use support::realm::TestRealm;

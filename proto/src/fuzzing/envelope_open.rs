@@ -31,10 +31,13 @@ pub fn envelope_open(data: &[u8]) {
     }
     let mut draw = Draw::new(data);
     let Some(sample) = sample(&world, &mut draw) else { return };
-    let Some(sealed) = seal(&world, &sample, &mut draw) else { return };
+    let Some((sealed, payload)) = seal(&world, &sample, &mut draw) else { return };
     let whole = Inspected::new(sealed.value.clone());
     assert_eq!(whole, Inspected::with_text(sealed.value.clone(), sealed.text.as_str()));
     assert!(judge(&world, &whole) == (true, true), "what was just made");
+    let keys: Vec<&EncSecret> = world.machines.iter().rev().map(|one| &one.enc).collect();
+    let opened = open_envelope(&whole, &keys).map(|opened| canonicalize(opened.raw()));
+    assert!(opened == Ok(canonicalize(&payload)), "what was sealed comes out");
 
     match draw.below(3) {
         0 => changed_text(&world, &sealed.text, &mut draw),
@@ -44,7 +47,7 @@ pub fn envelope_open(data: &[u8]) {
 }
 
 /// Seals a sample, perhaps with members nobody knows; only those can make it too large or not I-JSON.
-fn seal(world: &World, sample: &Sample, draw: &mut Draw<'_>) -> Option<Sealed> {
+fn seal(world: &World, sample: &Sample, draw: &mut Draw<'_>) -> Option<(Sealed, Value)> {
     let mut header = sample.parts.to_value();
     let mut payload = sample.payload.clone();
     let (in_header, in_payload) = (draw.below(3) == 0, draw.below(3) == 0);
@@ -63,7 +66,7 @@ fn seal(world: &World, sample: &Sample, draw: &mut Draw<'_>) -> Option<Sealed> {
         seal_header(&from.signing, header, &payload, &to.enc, &ephemeral, draw.array())
     };
     match sealed {
-        Ok(sealed) => Some(sealed),
+        Ok(sealed) => Some((sealed, payload)),
         Err(error) => {
             assert!(
                 matches!(error, EnvelopeError::Shape(_) | EnvelopeError::HeaderSize),
