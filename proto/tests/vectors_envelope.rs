@@ -3,6 +3,7 @@
 
 mod support;
 
+use messaging_proto::a2a::TaskState;
 use messaging_proto::domain::Domain;
 use messaging_proto::envelope::{
     Body, End, EnvelopeError, Inspected, Kind, open_envelope, seal_header, sign_presence_header, signed_head,
@@ -15,6 +16,7 @@ use messaging_proto::payload::presence::trim;
 use messaging_proto::provenance;
 use messaging_proto::realm::Head;
 use messaging_proto::roster::Roster;
+use messaging_proto::task::can_transition;
 use messaging_proto::time::Wall;
 use messaging_proto::{b64u, limits};
 use serde_json::{Value as Json, json};
@@ -74,7 +76,6 @@ fn the_file_is_covered() {
             "stale",
             "signedHead",
             "provenance",
-            // The state machine's, with its owner: tests of `task`.
             "transitions",
         ],
     );
@@ -213,6 +214,15 @@ fn signed_heads() {
         let head = signed_head(&inspect(case), &realm);
         let expected = case.get("head").filter(|head| head.is_object());
         assert_eq!(head, expected.map(|head| Head::from_value(&ours(head)).unwrap()), "{case}");
+    }
+}
+
+#[test]
+fn transitions() {
+    let file = file();
+    for case in cases(&file, "transitions") {
+        let state = |member| TaskState::parse(text(case, member)).unwrap();
+        assert_eq!(can_transition(state("from"), state("to")), case["allowed"].as_bool().unwrap(), "{case}");
     }
 }
 
