@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Makes the first corpus of each fuzz target from vectors/messaging/. Safe to run again.
+
+    python3 fuzz/seed.py            # every target
+    python3 fuzz/seed.py wire jcs   # these
+
+A target is one function here: it yields the bytes of its seeds. Files are named by their content, so that
+running it again adds nothing twice.
+"""
+
+import base64
+import hashlib
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+VECTORS = ROOT / "vectors" / "messaging"
+
+
+def vectors():
+    """Every vector file, by its name without the ending."""
+    return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(VECTORS.glob("*.json"))}
+
+
+def b64u(text):
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def compact(value):
+    """A value as wire text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def objects(value):
+    """Every object inside a value, outermost first."""
+    if isinstance(value, dict):
+        yield value
+        for member in value.values():
+            yield from objects(member)
+    elif isinstance(value, list):
+        for item in value:
+            yield from objects(item)
+
+
+def wire():
+    for file in vectors().values():
+        for case in objects(file):
+            for member in ("text", "canonical"):
+                if isinstance(case.get(member), str):
+                    yield case[member].encode("utf-8", "surrogatepass")
+            if isinstance(case.get("bytes"), str):
+                yield b64u(case["bytes"])
+    # Whole envelopes, entries and grants as they would arrive.
+    for name, file in vectors().items():
+        if name not in ("jcs", "wire"):
+            for case in objects(file):
+                if "sig" in case:
+                    yield compact(case)
+
+
+def jcs():
+    # The target draws a value from bytes (`fuzzing/draw.rs`): one seed for each of the first choices.
+    for kind in range(8):
+        yield bytes([kind])
+        yield bytes([kind] + [5, kind] * 8 + list(range(64)))
+    for case in vectors()["jcs"]["numbers"]:
+        yield bytes([2]) + bytes.fromhex(case["bits"])[::-1]
+    yield bytes([7] * 31 + [0])
+    yield bytes([7] * 33 + [0])
+
+
+TARGETS = {"wire": wire, "jcs": jcs}
+
+
+def main():
+    for name in sys.argv[1:] or TARGETS:
+        folder = ROOT / "fuzz" / "corpus" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        seeds = set(TARGETS[name]())
+        for seed in seeds:
+            (folder / hashlib.sha256(seed).hexdigest()[:20]).write_bytes(seed)
+        print(f"{name}: {len(seeds)} seeds")
+
+
+if __name__ == "__main__":
+    main()
