@@ -1,6 +1,6 @@
 //! A value to its canonical text (RFC 8785), for I-JSON values only (`messaging/1 §2`, "JCS").
 
-use super::order::cmp_utf16;
+use super::order::{cmp_utf16, sort_key};
 use super::scan::SAFE_INTEGER;
 use super::{Invalid, Object, Value, swar};
 use crate::limits::JSON_DEPTH;
@@ -69,10 +69,17 @@ fn write_members(object: &Object, out: &mut String, depth: usize) -> Option<()> 
     if ascending {
         return write_sorted(object.iter(), out, depth);
     }
-    let mut members: Vec<(&str, &Value)> = object.iter().collect();
-    members.sort_unstable_by(|(one, _), (two, _)| cmp_utf16(one, two));
-    let repeated = members.windows(2).any(|pair| matches!(pair, [(one, _), (two, _)] if one == two));
-    if repeated { None } else { write_sorted(members.into_iter(), out, depth) }
+    let mut members: Vec<_> = object.members().iter().map(|member| (sort_key(&member.0), member)).collect();
+    members.sort_unstable_by(|(key, (name, _)), (other_key, (other, _))| {
+        key.cmp(other_key).then_with(|| cmp_utf16(name, other))
+    });
+    let repeated = members.windows(2).any(
+        |pair| matches!(pair, [(key, (one, _)), (other_key, (two, _))] if key == other_key && one == two),
+    );
+    if repeated {
+        return None;
+    }
+    write_sorted(members.into_iter().map(|(_, (name, value))| (name.as_str(), value)), out, depth)
 }
 
 fn write_sorted<'v>(

@@ -15,6 +15,15 @@ pub(super) fn cmp_utf16(one: &str, two: &str) -> Ordering {
         .map_or_else(|| one.len().cmp(&two.len()), |(a, b)| rank(*a).cmp(&rank(*b)))
 }
 
+/// The first bytes of a name as a number that sorts as [`cmp_utf16`] does, but for names that start alike.
+///
+/// Beside each name it saves a sort of many names most of its memory accesses.
+pub(super) fn sort_key(name: &str) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.iter_mut().zip(name.as_bytes()).for_each(|(to, from)| *to = rank(*from));
+    u64::from_be_bytes(bytes)
+}
+
 const fn rank(byte: u8) -> u8 {
     match byte {
         0xee | 0xef => byte + 0x10,
@@ -41,6 +50,8 @@ mod tests {
         fn is_the_order_of_code_units(one in name(), two in name(), prefix in name()) {
             let (one, two) = (format!("{prefix}{one}"), format!("{prefix}{two}"));
             prop_assert_eq!(cmp_utf16(&one, &two), one.encode_utf16().cmp(two.encode_utf16()));
+            let keys = (sort_key(&one), sort_key(&two));
+            prop_assert!(keys.0 == keys.1 || keys.0.cmp(&keys.1) == cmp_utf16(&one, &two));
         }
     }
 }

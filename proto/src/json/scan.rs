@@ -3,7 +3,7 @@
 //! One pass with its own stack, so a hostile text can neither exhaust the call stack nor make any value before
 //! all of it is known to be good.
 
-use super::order::cmp_utf16;
+use super::order::{cmp_utf16, sort_key};
 use super::swar;
 use crate::limits::JSON_DEPTH;
 use std::borrow::Cow;
@@ -45,9 +45,10 @@ pub(super) fn scan(text: &str) -> Option<Scanned<'_>> {
         text,
         bytes: text.as_bytes(),
         at: 0,
-        tokens: Vec::new(),
-        open: Vec::new(),
-        names: Vec::new(),
+        // Room for what an envelope has, so that most texts need no growing.
+        tokens: Vec::with_capacity(text.len().min(96)),
+        open: Vec::with_capacity(text.len().min(8)),
+        names: Vec::with_capacity(text.len().min(24)),
         canonical: true,
     };
     scanner.run()
@@ -186,7 +187,7 @@ impl<'t> Scanner<'t> {
         let token = if open.object { Token::Object(len) } else { Token::Array(len) };
         *self.tokens.get_mut(open.token)? = token;
         if open.object {
-            let names = self.names.get_mut(open.names..)?;
+            let names = self.names.get(open.names..)?;
             if !open.ascending {
                 self.canonical = false;
                 if repeats(names) {
@@ -345,14 +346,15 @@ fn is_canonical_number(text: &str, value: f64) -> bool {
     text.len() <= 32 && value.abs() <= SAFE_INTEGER && ryu_js::Buffer::new().format_finite(value) == text
 }
 
-/// Whether two names are equal (W9). Reorders them.
-fn repeats(names: &mut [Cow<'_, str>]) -> bool {
+/// Whether two names are equal (W9).
+fn repeats(names: &[Cow<'_, str>]) -> bool {
     if names.len() < FEW_NAMES {
         return names
             .iter()
             .enumerate()
             .any(|(at, name)| names.iter().skip(at + 1).any(|other| name == other));
     }
+    let mut names: Vec<(u64, &str)> = names.iter().map(|name| (sort_key(name), &**name)).collect();
     names.sort_unstable();
     names.windows(2).any(|pair| matches!(pair, [one, two] if one == two))
 }

@@ -109,6 +109,10 @@ impl Object {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
+    pub(super) fn members(&self) -> &[(String, Value)] {
+        &self.0
+    }
+
     /// How many members there are.
     #[must_use]
     pub const fn len(&self) -> usize {
