@@ -3,7 +3,7 @@
 //! A [`Txn`] layers three things, newest first: the writes of the open batch, the writes of the batch being
 //! committed, and the durable [`Base`]. A machine cannot tell them apart, and cannot skip the layers.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -177,7 +177,11 @@ impl<'a> Txn<'a> {
             }
         }
         let rows = merged.into_iter();
-        Ok(if range.reverse { rows.rev().take(range.limit).collect() } else { rows.take(range.limit).collect() })
+        Ok(if range.reverse {
+            rows.rev().take(range.limit).collect()
+        } else {
+            rows.take(range.limit).collect()
+        })
     }
 
     /// Rows whose key begins with `prefix`, in key order, at most `limit`.

@@ -1,0 +1,409 @@
+//! What a role works with, and how roles talk.
+//!
+//! # How a role is called
+//!
+//! A role is a struct of its own volatile state that implements [`Role`]. The composer (`daemon/mod.rs`) only
+//! routes:
+//!
+//! * **Notes.** Whatever happens inside the daemon is a [`Note`]. A role says one with [`Ctx::note`]; once the
+//!   current call returns, the composer hands every note, in order, to [`Role::hear`] of every role in a fixed
+//!   order. Roles never call each other's mutating code.
+//! * **Calls.** A client's request reaches a role as a typed `Call` (see `ipc::methods`): params are parsed,
+//!   the key is held by the connection, an identity exists when the method needs one. A role has
+//!   `fn call(&mut self, cx: &mut Ctx, from: Caller, call: Call) -> Outcome<Answer>` and returns
+//!   [`Answer::Now`] with the result, or [`Answer::Later`] after it kept [`Caller`] and will say
+//!   [`Ctx::reply`] exactly once (also when the link drops or its own deadline passes). A refusal is
+//!   `Err(Refusal::Rpc(..))`: use `?` on `Result<_, RpcError>`, on [`StoreDown`] and on `Invalid`.
+//! * **Time.** [`Role::deadline`] is when the role wants [`Role::tick`]; after a tick it is later or gone.
+//!
+//! # What roles share
+//!
+//! Rows in the store (each role lists its tables in `schema.rs`), notes, and [`Facts`]. Every member of
+//! `Facts` is written by the module that defines its type alone, which Rust's privacy enforces: everybody else
+//! reads.
+//!
+//! # Durability
+//!
+//! Replies, frames and events said in a step leave only once everything written up to them is durable, so a
+//! role writes first and says next in one step and needs no second phase. Files are different: an
+//! [`Effect::Save`] is durable at [`Note::Saved`], not before.
+
+use super::author::{Draft, Job, Unwritten};
+use super::config::Settings;
+use super::identity::Keys;
+use super::io::{Effect, File, FileKind, IpcId, Level, Log};
+use super::ipc::{Conns, RequestId, RpcError};
+use super::link::LinkState;
+use super::realm::Realm;
+use crate::machine::{Out, Step};
+use crate::store::{StoreDown, Txn};
+use messaging_proto::Code;
+use messaging_proto::envelope::Inspected;
+use messaging_proto::frame::{ClientOutbound, Nonce, RelayInbound};
+use messaging_proto::json::{Invalid, Value};
+use messaging_proto::key::MachineId;
+use messaging_proto::realm::Head;
+use messaging_proto::relay_url::RelayUrl;
+use messaging_proto::roster::{Member, Roster};
+use messaging_proto::time::{Mono, Wall};
+use messaging_proto::ulid::Ulid;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The outcome of something that may be refused or meet a dead store.
+pub type Outcome<T> = Result<T, Refusal>;
+
+/// Why a call ended without a result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// The store is down: only ever passed on.
+    Down(StoreDown),
+    /// The client is told no.
+    Rpc(RpcError),
+}
+
+impl From<StoreDown> for Refusal {
+    fn from(down: StoreDown) -> Self {
+        Self::Down(down)
+    }
+}
+
+impl From<RpcError> for Refusal {
+    fn from(error: RpcError) -> Self {
+        Self::Rpc(error)
+    }
+}
+
+impl From<Invalid> for Refusal {
+    fn from(invalid: Invalid) -> Self {
+        Self::Rpc(RpcError::params(&invalid))
+    }
+}
+
+impl Refusal {
+    /// A refusal with a code and fixed words that name no value.
+    #[must_use]
+    pub fn code(code: Code, text: &'static str) -> Self {
+        Self::Rpc(RpcError::new(code, text))
+    }
+}
+
+/// A role: volatile state and the rules of one concern.
+pub trait Role {
+    /// Something happened inside the daemon.
+    ///
+    /// # Errors
+    /// [`StoreDown`] when the store did not answer.
+    fn hear(&mut self, cx: &mut Ctx<'_, '_>, note: &Note) -> Result<(), StoreDown>;
+
+    /// When this role wants [`Self::tick`].
+    fn deadline(&self) -> Option<Mono> {
+        None
+    }
+
+    /// The role's deadline passed.
+    ///
+    /// # Errors
+    /// [`StoreDown`] when the store did not answer.
+    fn tick(&mut self, _cx: &mut Ctx<'_, '_>) -> Result<(), StoreDown> {
+        Ok(())
+    }
+}
+
+/// What a call gets back.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// The result.
+    Now(Value),
+    /// The role keeps the [`Caller`] and says [`Ctx::reply`] later, once.
+    Later,
+}
+
+impl Answer {
+    /// `{ok: true}`, the result of a method that has none.
+    #[must_use]
+    pub fn ok() -> Self {
+        Self::Now(obj([("ok", Value::Bool(true))]))
+    }
+}
+
+/// Whom a request came from: where its reply goes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Caller {
+    /// The connection.
+    pub conn: IpcId,
+    /// The request's id on that connection.
+    pub id: RequestId,
+}
+
+/// What happened inside the daemon. Every role hears every note, in order.
+#[derive(Clone, Debug)]
+pub enum Note {
+    /// The machine starts: load what the store holds. `facts` hold the files; the realm is loaded by
+    /// `roster_sync`, the first role to hear this.
+    Start,
+    /// A team was created, joined or claimed: realm, keys and config are in `facts`, all of it durable.
+    Adopted,
+    /// The roster has new entries, from this `seq` to its head. Not said for what [`Note::Start`] loads.
+    RosterChanged {
+        /// The first new entry's `seq`.
+        from: u64,
+    },
+    /// The roster shows this machine removed: it stops (`§12`). Said once, and at every start after it.
+    Removed,
+
+    /// The relay accepted the `hello`; `head` is its newest roster entry.
+    Welcomed {
+        /// The relay's head.
+        head: Head,
+    },
+    /// The roster is up to the welcomed head, or its shortfall is reported.
+    CaughtUp,
+    /// Welcomed and caught up: send what waits.
+    LinkUp,
+    /// The link that was up is gone.
+    LinkDown,
+    /// Another member's machine connected to or left the relay. Not said for those in the welcome: see
+    /// `facts.link.online()` at [`Note::LinkUp`].
+    Peer {
+        /// The machine.
+        machine: MachineId,
+        /// Whether it is connected.
+        online: bool,
+    },
+    /// A frame on the welcomed link that no other note stands for (answers to roster requests, broadcasts).
+    Frame(Arc<RelayInbound>),
+    /// A delivery came in, before the head check.
+    Arrived(Arc<Inspected>),
+    /// A delivery to verify and apply; the roster was first brought up to its anchor, as far as the relay let
+    /// us. An anchor that is still ahead means: withhold the ack.
+    Deliver(Arc<Inspected>),
+    /// An envelope of a current member, signature checked, whose anchor is not on this chain: keep it, raise
+    /// the alarm (`§5`, "Roster head check").
+    Diverged(Arc<Inspected>),
+    /// The relay took an envelope.
+    Relayed(Ulid),
+    /// The relay refused an envelope.
+    Nacked {
+        /// The envelope.
+        id: Ulid,
+        /// Why; nothing for a code this version does not know.
+        code: Option<Code>,
+        /// When to try again, in milliseconds.
+        retry_after_ms: Option<u64>,
+    },
+
+    /// Ask the relay for newer roster entries; [`Note::Synced`] follows.
+    SyncWanted,
+    /// A `roster.sync` ended, with or without new entries.
+    Synced,
+    /// Write a roster entry; [`Note::Written`] follows.
+    Write {
+        /// Whose.
+        job: Job,
+        /// What it says.
+        draft: Arc<Draft>,
+    },
+    /// The relay accepted an entry this machine wrote: apply it.
+    Accepted(Arc<Value>),
+    /// The outcome of a [`Note::Write`].
+    Written {
+        /// Whose.
+        job: Job,
+        /// The entry's `seq`, or why there is none.
+        result: Result<u64, Unwritten>,
+    },
+
+    /// Connect to this relay for the team role, before there is a team.
+    Errand(RelayUrl),
+    /// The errand's connection is open and challenged; `facts.link.errand()` is it.
+    ErrandOpen {
+        /// The relay's id, checked.
+        relay: String,
+        /// The challenge.
+        nonce: Nonce,
+    },
+    /// A frame on the errand's connection.
+    ErrandFrame(Arc<RelayInbound>),
+    /// The errand's connection could not be made, or ended. It is made again until [`Note::ErrandDone`].
+    ErrandClosed,
+    /// No errand any more.
+    ErrandDone,
+
+    /// A file is durable, or could not be written.
+    Saved {
+        /// Which.
+        file: FileKind,
+        /// Whether it is on disk.
+        ok: bool,
+    },
+    /// The encryption key that mail is sealed to changed.
+    KeyChanged,
+    /// A client connected.
+    ConnOpened(IpcId),
+    /// A client's connection ended; the session keys it held are no longer held by it.
+    ConnClosed {
+        /// The connection.
+        conn: IpcId,
+        /// The session keys it had registered.
+        keys: Vec<String>,
+    },
+    /// The host woke from sleep (`daemon.woke`).
+    Woke,
+    /// The daemon was asked to stop.
+    StopWanted,
+    /// The daemon stops: say what must still be said. The link goes after this note.
+    Stopping,
+}
+
+/// What every role may read; see the module documentation for who writes what.
+#[derive(Debug)]
+pub struct Facts {
+    /// This process.
+    pub about: About,
+    /// `config.json` (written by `config`).
+    pub config: Settings,
+    /// This machine's keys (written by `identity`).
+    pub keys: Keys,
+    /// The verified roster (written by `realm`).
+    pub realm: Realm,
+    /// The relay link (written by `link`).
+    pub link: LinkState,
+    /// The local connections (written by `ipc`).
+    pub conns: Conns,
+}
+
+impl Facts {
+    /// The verified roster; nothing before a team is created, joined or claimed.
+    #[must_use]
+    pub fn roster(&self) -> Option<&Roster> {
+        self.realm.roster()
+    }
+
+    /// This machine as a current member; nothing without a team, without keys, or after its removal.
+    #[must_use]
+    pub fn me(&self) -> Option<&Member> {
+        self.roster()?.member(&self.keys.current()?.machine())
+    }
+
+    /// Whether the daemon has an identity in a team, a removed one included: what `no_identity` asks.
+    #[must_use]
+    pub fn has_identity(&self) -> bool {
+        self.keys.current().is_some() && self.roster().is_some()
+    }
+
+    /// Whether the roster shows this machine removed.
+    #[must_use]
+    pub fn removed(&self) -> bool {
+        match (self.roster(), self.keys.current()) {
+            (Some(roster), Some(identity)) => roster.is_removed(&identity.machine()),
+            _ => false,
+        }
+    }
+}
+
+/// What the process is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// The release.
+    pub version: String,
+    /// The process id.
+    pub pid: u32,
+    /// When the machine started.
+    pub started_at: Wall,
+}
+
+/// One step's hands: the clocks, the open transaction, the facts, and what is said.
+pub struct Ctx<'a, 't> {
+    /// The clocks and the randomness.
+    pub step: &'a Step,
+    /// The open transaction.
+    pub txn: &'a mut Txn<'t>,
+    /// What every role may read.
+    pub facts: &'a mut Facts,
+    out: &'a mut Out<Effect>,
+    notes: &'a mut VecDeque<Note>,
+}
+
+impl<'a, 't> Ctx<'a, 't> {
+    /// The hands of one step.
+    pub const fn new(
+        step: &'a Step,
+        txn: &'a mut Txn<'t>,
+        facts: &'a mut Facts,
+        out: &'a mut Out<Effect>,
+        notes: &'a mut VecDeque<Note>,
+    ) -> Self {
+        Self { step, txn, facts, out, notes }
+    }
+
+    /// Now, as the world tells it.
+    #[must_use]
+    pub const fn now(&self) -> Wall {
+        self.step.wall
+    }
+
+    /// Now, for timers.
+    #[must_use]
+    pub const fn mono(&self) -> Mono {
+        self.step.mono
+    }
+
+    /// Says something to the other roles, after the current call.
+    pub fn note(&mut self, note: Note) {
+        self.notes.push_back(note);
+    }
+
+    /// Says something to the world, after everything written so far is durable.
+    pub fn effect(&mut self, effect: Effect) {
+        self.out.push(effect);
+    }
+
+    /// Sends a frame on the welcomed link. Nothing is sent, and `false` returned, when there is none.
+    pub fn send(&mut self, frame: &ClientOutbound) -> bool {
+        let Some(link) = self.facts.link.welcomed() else { return false };
+        self.out.push(Effect::LinkSend { link, text: frame.to_text() });
+        true
+    }
+
+    /// Answers a request that was [`Answer::Later`]. A connection that is gone hears nothing.
+    pub fn reply(&mut self, caller: &Caller, result: Result<Value, RpcError>) {
+        self.facts.conns.reply(self.out, caller, result);
+    }
+
+    /// An event to every connection that subscribed this session key.
+    pub fn event_key(&mut self, key: &str, event: &Value) {
+        self.facts.conns.event_key(self.out, key, event);
+    }
+
+    /// An event to every connection with a subscription.
+    pub fn event_all(&mut self, event: &Value) {
+        self.facts.conns.event_all(self.out, event);
+    }
+
+    /// An event to every connection that called `conv.subscribe`.
+    pub fn event_conv(&mut self, event: &Value) {
+        self.facts.conns.event_conv(self.out, event);
+    }
+
+    /// An event to one connection (replays, and `notice` events, whose `lines` differ per connection).
+    pub fn event_to(&mut self, conn: IpcId, event: &Value) {
+        self.facts.conns.event_to(self.out, conn, event);
+    }
+
+    /// Logs an event. `fields` hold fixed names with codes, ids or numbers.
+    pub fn log(&mut self, level: Level, event: &'static str, fields: Vec<(&'static str, String)>) {
+        self.out.push(Effect::Log(Log { level, event, fields }));
+    }
+
+    /// Writes a file; [`Note::Saved`] answers.
+    pub fn save(&mut self, file: File) {
+        self.out.push(Effect::Save(file));
+    }
+}
+
+/// An object value of these members.
+#[must_use]
+pub fn obj<const N: usize>(members: [(&str, Value); N]) -> Value {
+    Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
