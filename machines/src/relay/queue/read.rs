@@ -1,0 +1,67 @@
+//! Reading the queue.
+
+use crate::relay::schema::{
+    COUNT, COUNT_QUEUE, ENVELOPE, EnvelopeRow, ORDER, OrderRow, Position, QueueCounts, Seat, envelope_key,
+    order_key, order_of, pair_prefix,
+};
+use crate::store::{Base, Range, StoreDown, Txn, prefix_end};
+use messaging_proto::time::Wall;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// What `from` has waiting for `to`, from a position on, in queue order.
+pub(in crate::relay) fn after(
+    txn: &Txn<'_>,
+    to: Seat,
+    from: Seat,
+    next: Position,
+    limit: usize,
+) -> Result<Vec<(Position, OrderRow)>, StoreDown> {
+    let end = prefix_end(&pair_prefix(to, from));
+    let range = Range {
+        from: Bound::Included(&order_key(to, from, next)),
+        to: end.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+        reverse: false,
+        limit,
+    };
+    let read = |(key, row): &(Vec<u8>, Vec<u8>)| Some((order_of(key)?.2, OrderRow::decode(row)?));
+    txn.range(ORDER, range)?.iter().map(|row| read(row).ok_or(StoreDown)).collect()
+}
+
+/// The canonical text at a position.
+pub(in crate::relay) fn text(txn: &Txn<'_>, position: Position) -> Result<Option<Arc<str>>, StoreDown> {
+    match txn.get(ENVELOPE, &envelope_key(position))? {
+        Some(row) => EnvelopeRow::decode(&row).map(|row| Some(Arc::from(row.text))).ok_or(StoreDown),
+        None => Ok(None),
+    }
+}
+
+/// What the metrics say of the whole queue (`messaging/1 §7`, "Metrics"), expired rows that are not purged yet
+/// included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// `relay_queue_rows`.
+    pub rows: u64,
+    /// `relay_queue_bytes`.
+    pub bytes: u64,
+    /// `relay_queue_oldest_age_seconds`, in milliseconds; 0 when the queue is empty.
+    pub oldest_age_ms: u64,
+}
+
+/// Reads the gauges from what is durable. Two rows, for an adapter to call at each scrape.
+///
+/// # Errors
+/// [`StoreDown`] when the store did not answer.
+pub fn gauges(base: &dyn Base, now: Wall) -> Result<Gauges, StoreDown> {
+    let counts = match base.get(COUNT, COUNT_QUEUE)? {
+        Some(row) => QueueCounts::decode(&row).ok_or(StoreDown)?,
+        None => QueueCounts::default(),
+    };
+    let all = Range { from: Bound::Unbounded, to: Bound::Unbounded, reverse: false, limit: 1 };
+    let oldest = base.range(ENVELOPE, all)?;
+    let oldest_age_ms = match oldest.first() {
+        Some((_, row)) => now.0.saturating_sub(EnvelopeRow::decode(row).ok_or(StoreDown)?.at.0),
+        None => 0,
+    };
+    Ok(Gauges { rows: counts.rows, bytes: counts.bytes, oldest_age_ms })
+}

@@ -1,0 +1,142 @@
+//! The teams of a relay: each team's chain of entries, and the seats of its members (`messaging/1 §4`, `§7`).
+//!
+//! A parsed roster is a cache of the team's rows, kept by the head it leads to and checked against the stored
+//! head when it is built. Only [`Teams::append`] and [`Teams::found`] move a head, and they write the row and the
+//! cache in one step.
+
+mod append;
+mod join;
+
+pub(super) use append::{Appended, Shaped, shape};
+pub(super) use join::{check_join, page};
+
+use super::schema::{
+    COUNT, COUNT_TEAMS, ROSTER, SEAT, Seat, TEAM, TeamCounts, TeamRow, roster_key, seat_key,
+};
+use crate::store::{StoreDown, Txn};
+use messaging_proto::Code;
+use messaging_proto::hash::RealmId;
+use messaging_proto::key::MachineId;
+use messaging_proto::realm::Head;
+use messaging_proto::roster::Roster;
+use std::collections::BTreeMap;
+
+/// Entries of parsed rosters kept before the team that was asked for longest ago is forgotten.
+const ENTRIES: u64 = 50_000;
+
+/// What a rule says of a request, when the store answers.
+pub(super) type Judged<T> = Result<Result<T, Code>, StoreDown>;
+
+/// A team as it is at its head.
+pub(super) struct Team {
+    pub(super) roster: Roster,
+    /// The seat of each current member.
+    pub(super) seats: BTreeMap<MachineId, Seat>,
+    used: u64,
+}
+
+impl Team {
+    /// The newest entry. A team has at least its genesis.
+    pub(super) fn head(&self) -> Result<Head, StoreDown> {
+        self.roster.head().ok_or(StoreDown)
+    }
+
+    /// The seat of a current member.
+    pub(super) fn seat(&self, machine: &MachineId) -> Option<Seat> {
+        self.seats.get(machine).copied()
+    }
+
+    fn load(txn: &Txn<'_>, id: &RealmId, head: Head) -> Result<Self, StoreDown> {
+        let rows = txn.prefix(ROSTER, id.as_bytes(), usize::MAX)?;
+        let texts = rows.iter().map(|(_, text)| std::str::from_utf8(text).unwrap_or_default());
+        // The head's hash covers every entry before it: rows that lead elsewhere are no store of ours.
+        let roster = Roster::replay_texts(texts).ok().filter(|roster| roster.head() == Some(head));
+        let seat = |(key, row): (Vec<u8>, Vec<u8>)| {
+            let machine = key.get(32..)?.try_into().map(MachineId).ok()?;
+            Some((machine, Seat(row.try_into().map(u64::from_be_bytes).ok()?)))
+        };
+        let seats = txn.prefix(SEAT, id.as_bytes(), usize::MAX)?.into_iter().map(seat);
+        Ok(Self {
+            roster: roster.ok_or(StoreDown)?,
+            seats: seats.collect::<Option<_>>().ok_or(StoreDown)?,
+            used: 0,
+        })
+    }
+
+    const fn entries(head: Head) -> u64 {
+        head.seq.saturating_add(1)
+    }
+}
+
+pub(super) struct Teams {
+    counts: TeamCounts,
+    cache: BTreeMap<RealmId, Team>,
+    /// Entries of the cached rosters.
+    entries: u64,
+    clock: u64,
+}
+
+impl Teams {
+    /// The teams as the store holds them; none is read yet.
+    pub(super) fn start(txn: &Txn<'_>) -> Result<Self, StoreDown> {
+        let counts = match txn.get(COUNT, COUNT_TEAMS)? {
+            Some(row) => TeamCounts::decode(&row).ok_or(StoreDown)?,
+            None => TeamCounts::default(),
+        };
+        Ok(Self { counts, cache: BTreeMap::new(), entries: 0, clock: 0 })
+    }
+
+    /// A team, if the relay has it.
+    pub(super) fn get(&mut self, txn: &Txn<'_>, id: &RealmId) -> Result<Option<&Team>, StoreDown> {
+        Ok(self.get_mut(txn, id)?.map(|team| &*team))
+    }
+
+    fn get_mut(&mut self, txn: &Txn<'_>, id: &RealmId) -> Result<Option<&mut Team>, StoreDown> {
+        self.clock += 1;
+        if !self.cache.contains_key(id) {
+            let Some(row) = txn.get(TEAM, id.as_bytes())? else { return Ok(None) };
+            let head = TeamRow::decode(&row).ok_or(StoreDown)?.head;
+            let team = Team::load(txn, id, head)?;
+            self.keep(*id, team, head);
+        }
+        let Some(team) = self.cache.get_mut(id) else { return Ok(None) };
+        team.used = self.clock;
+        Ok(Some(team))
+    }
+
+    /// Keeps a parsed team, and forgets others for it.
+    fn keep(&mut self, id: RealmId, team: Team, head: Head) {
+        self.entries += Team::entries(head);
+        while self.entries > ENTRIES {
+            let Some(oldest) = self.cache.iter().min_by_key(|(_, team)| team.used).map(|(id, _)| *id) else {
+                break;
+            };
+            let gone = self.cache.remove(&oldest).and_then(|team| team.roster.head());
+            self.entries = self.entries.saturating_sub(gone.map_or(0, Team::entries));
+        }
+        self.cache.insert(id, team);
+    }
+
+    /// How many teams are stored.
+    pub(super) const fn count(&self) -> u64 {
+        self.counts.teams
+    }
+
+    /// The seat for a machine that becomes a member.
+    fn seat(&mut self, txn: &mut Txn<'_>, team: &RealmId, machine: &MachineId) -> Seat {
+        let seat = Seat(self.counts.next_seat);
+        self.counts.next_seat += 1;
+        txn.put(SEAT, &seat_key(team, machine), &seat.0.to_be_bytes());
+        self.save(txn);
+        seat
+    }
+
+    fn save(&self, txn: &mut Txn<'_>) {
+        txn.put(COUNT, COUNT_TEAMS, &self.counts.encode());
+    }
+}
+
+fn write_entry(txn: &mut Txn<'_>, team: &RealmId, head: Head, text: &str) {
+    txn.put(ROSTER, &roster_key(team, head.seq), text.as_bytes());
+    txn.put(TEAM, team.as_bytes(), &TeamRow { head }.encode());
+}

@@ -1,0 +1,41 @@
+//! What time alone brings about.
+
+use super::connection::Late;
+use super::io::{Count, Effect};
+use super::{Relay, Turn, close, held};
+use crate::store::StoreDown;
+use messaging_proto::Code;
+
+impl Relay {
+    /// Does what is due, a bounded part of it. Each part looks at the clock itself, so a spurious timer does nothing.
+    pub(super) fn timer(&mut self, turn: &mut Turn<'_, '_>) -> Result<(), StoreDown> {
+        if self.stopping {
+            return Ok(());
+        }
+        for (conn, late) in self.connections.late(turn.step.mono) {
+            match late {
+                Late::Hello => self.refuse_connection(turn, conn, Code::Expired, close::AUTH)?,
+                Late::Silent => self.drop_connection(turn, conn, close::PROTOCOL),
+            }
+        }
+        self.deliveries.redeliver(turn.step, turn.txn, turn.out)?;
+        self.deliveries.work(turn.step, turn.txn, turn.out)?;
+        let parts = held(&mut self.parts)?;
+        let purged = parts.queue.purge(turn.step, turn.txn)?;
+        for gone in &purged.dropped {
+            // The window of what has ended has room again.
+            self.deliveries.release(gone.to, gone.from, gone.id);
+            self.deliveries.pump(turn.step, turn.txn, gone.to, turn.out)?;
+        }
+        parts.queue.sweep(turn.step, turn.txn)?;
+        let presences = parts.presences.purge(turn.step, turn.txn)?;
+        for (table, rows) in
+            [("queue", purged.dropped.len() as u64), ("seen", purged.seen), ("presence", presences)]
+        {
+            if rows > 0 {
+                turn.out.push(Effect::Count(Count::Purged(table, rows)));
+            }
+        }
+        Ok(())
+    }
+}
