@@ -70,7 +70,18 @@ def jcs():
     yield bytes([7] * 33 + [0])
 
 
-TARGETS = {"wire": wire, "jcs": jcs}
+def envelope_open():
+    for name in ("envelope", "negative"):
+        for case in objects(vectors()[name]):
+            if isinstance(case.get("envelope"), dict):
+                yield compact(case["envelope"])
+    # Else the target draws one of its samples, then what to change in it.
+    for sample in range(16):
+        for change in range(3):
+            yield bytes([sample]) + bytes(10) + bytes([1, 1]) + bytes(44) + bytes([change]) + bytes(range(1, 64))
+
+
+TARGETS = {"wire": wire, "jcs": jcs, "envelope_open": envelope_open}
 
 
 def main():

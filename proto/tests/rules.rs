@@ -135,7 +135,10 @@ fn a_new_grant_keeps_to_what_the_wire_can_say() {
     let till_the_end = NewGrant { ts: Wall(last.0 - TTL_MS), ..new_grant(&view) };
     assert!(create_grant(&key(1), &till_the_end, None).is_ok());
     let not_json = Value::Object([("x".to_owned(), Value::Number(f64::NAN))].into_iter().collect());
-    assert_eq!(shape(create_grant(&key(1), &new_grant(&view), Some(&not_json)).unwrap_err()), "parent.maxDepth");
+    assert_eq!(
+        shape(create_grant(&key(1), &new_grant(&view), Some(&not_json)).unwrap_err()),
+        "parent.maxDepth"
+    );
 }
 
 fn consent(view: &View, levels: Levels) -> NewConsent {
