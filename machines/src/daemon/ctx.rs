@@ -42,6 +42,7 @@ use messaging_proto::envelope::Inspected;
 use messaging_proto::frame::{ClientOutbound, Nonce, RelayInbound};
 use messaging_proto::json::{Invalid, Value};
 use messaging_proto::key::MachineId;
+use messaging_proto::name::PersonId;
 use messaging_proto::realm::Head;
 use messaging_proto::relay_url::RelayUrl;
 use messaging_proto::roster::{Member, Roster};
@@ -247,6 +248,19 @@ pub enum Note {
         conn: IpcId,
         /// The session keys it had registered.
         keys: Vec<String>,
+    },
+    /// An envelope was queued: deliver it here, or send it.
+    Outgoing,
+    /// Sessions of this machine came, went or changed.
+    SessionsChanged,
+    /// A person's entries of the directory changed.
+    ContactsChanged(PersonId),
+    /// An item was stored whose session's client should be woken (`§8.6`).
+    WakeWanted {
+        /// The session key.
+        key: String,
+        /// The item.
+        item: Ulid,
     },
     /// The host woke from sleep (`daemon.woke`).
     Woke,

@@ -56,3 +56,11 @@ impl LinkState {
         self.online.contains(machine)
     }
 }
+
+#[cfg(test)]
+impl LinkState {
+    /// A link that is up, with these members online, for tests of the roles that send on it.
+    pub(in crate::daemon) const fn connected(online: BTreeSet<MachineId>) -> Self {
+        Self { phase: LinkPhase::Connected, welcomed: Some(LinkId(1)), errand: None, online }
+    }
+}

@@ -5,26 +5,43 @@
 
 pub mod author;
 pub mod config;
+pub mod consent;
 pub mod ctx;
+pub mod directory;
+mod due;
 pub mod identity;
 pub mod io;
 pub mod ipc;
 pub mod link;
+pub mod mail;
+pub mod presence;
 pub mod realm;
+mod rows;
 pub mod schema;
+mod secrets;
+pub mod sessions;
 pub mod status;
+pub mod tasks;
+#[cfg(test)]
+mod testing;
+mod text;
 
 use crate::machine::{Machine, Out, Step};
 use crate::store::{StoreDown, Txn};
 use config::Settings;
+use consent::Consent;
 use ctx::{About, Answer, Caller, Ctx, Facts, Note, Outcome, Refusal, Role};
+use directory::Directory;
 use identity::Keys;
 use io::{Effect, Event};
 use ipc::methods::{Call, Needs};
 use ipc::{Admitted, RpcError};
+use mail::Mail;
 use messaging_proto::Code;
 use messaging_proto::identity::Identity;
 use messaging_proto::time::{Mono, Wall};
+use presence::Presence;
+use sessions::Sessions;
 use status::Status;
 use std::collections::VecDeque;
 
@@ -48,15 +65,27 @@ pub struct Daemon {
 
 /// Every role, in the order they hear a note.
 #[derive(Debug, Default)]
-struct Roles {}
+struct Roles {
+    sessions: Sessions,
+    presence: Presence,
+    mail: Mail,
+    consent: Consent,
+    directory: Directory,
+}
 
 impl Roles {
-    fn all(&mut self) -> [&mut dyn Role; 0] {
-        []
+    fn all(&mut self) -> [&mut dyn Role; 5] {
+        [&mut self.sessions, &mut self.presence, &mut self.mail, &mut self.consent, &mut self.directory]
     }
 
-    fn deadlines(&self) -> [(Option<Mono>, Timer); 0] {
-        []
+    fn deadlines(&self) -> [(Option<Mono>, Timer); 5] {
+        [
+            (self.sessions.deadline(), Timer::Sessions),
+            (self.presence.deadline(), Timer::Presence),
+            (self.mail.deadline(), Timer::Mail),
+            (self.consent.deadline(), Timer::Consent),
+            (self.directory.deadline(), Timer::Directory),
+        ]
     }
 }
 
@@ -65,6 +94,16 @@ impl Roles {
 pub enum Timer {
     /// A backoff, a timeout or a ping of the relay link.
     Link,
+    /// Nothing: sessions go by the calendar of the mail role.
+    Sessions,
+    /// The next presence.
+    Presence,
+    /// The calendar, or a retry of the outbox.
+    Mail,
+    /// Nothing: consent acts on notes.
+    Consent,
+    /// The next `contacts` event.
+    Directory,
 }
 
 impl Daemon {
@@ -106,8 +145,13 @@ impl Daemon {
         Ok(())
     }
 
-    fn dispatch(_roles: &mut Roles, cx: &mut Ctx<'_, '_>, _caller: &Caller, call: Call) -> Outcome<Answer> {
+    fn dispatch(roles: &mut Roles, cx: &mut Ctx<'_, '_>, caller: &Caller, call: Call) -> Outcome<Answer> {
         match call {
+            Call::Session(call) => sessions::call(cx, caller, call),
+            Call::Contacts => directory::contacts(cx),
+            Call::Mail(call) => roles.mail.call(cx, call),
+            Call::Task(call) => tasks::call(cx, call),
+            Call::Consent(call) => consent::call(&mut roles.mail, cx, call),
             Call::Status(call) => Status::call(cx, call),
             Call::Directory => {
                 Err(Refusal::code(Code::InvalidState, "this home is not in a directory realm"))

@@ -21,3 +21,11 @@ impl Realm {
         false
     }
 }
+
+#[cfg(test)]
+impl Realm {
+    /// A realm that holds this roster, for tests of the roles that read it.
+    pub(in crate::daemon) const fn holding(roster: Roster) -> Self {
+        Self { roster }
+    }
+}

@@ -4,6 +4,10 @@
 //! compound key separated by a zero byte where a part's length varies. A value starts with one version byte,
 //! then JSON of the row's type, unless its table says otherwise.
 
+use super::consent::{holds, rows as consent};
+use super::mail::{inbox, outbox};
+use super::sessions::rows as sessions;
+use super::tasks::rows as tasks;
 use crate::store::{Range, StoreDown, Table, Txn};
 use serde::{Serialize, de::DeserializeOwned};
 use std::ops::Bound;
@@ -39,7 +43,39 @@ pub const EVIDENCE: Table = Table("evidence");
 pub const TEAM: Table = Table("team");
 
 /// Every table. A role adds its own here.
-pub const TABLES: &[Table] = &[META, ROSTER, EVIDENCE, TEAM];
+pub const TABLES: &[Table] = &[
+    META,
+    ROSTER,
+    EVIDENCE,
+    TEAM,
+    super::rows::COUNTERS,
+    super::due::DUE,
+    sessions::SESSION,
+    sessions::NAME,
+    sessions::MAILBOX,
+    super::presence::rows::PRESENCE,
+    outbox::OUTBOX,
+    outbox::BY_ID,
+    outbox::LOCAL,
+    super::mail::sent::SENT,
+    super::mail::idem::IDEM,
+    super::mail::inbound::SEEN,
+    inbox::INBOX,
+    inbox::UNREAD,
+    inbox::BY_ID,
+    inbox::MESSAGE,
+    inbox::QUOTA,
+    tasks::TASK,
+    tasks::ORDER,
+    tasks::HISTORY,
+    tasks::ARTIFACT,
+    consent::GRANT,
+    consent::REVIEW,
+    consent::SYNCED,
+    holds::HELD,
+    holds::BY_ID,
+    holds::BODY,
+];
 
 /// The version byte of a row.
 const ROW: u8 = 1;

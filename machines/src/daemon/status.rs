@@ -3,6 +3,7 @@
 use super::ctx::{Answer, Ctx, Note, Outcome, obj};
 use super::ipc::{self, params::only};
 use super::link::LinkPhase;
+use super::mail::{inbox, outbox};
 use super::schema;
 use messaging_proto::json::{Fields, Invalid, Value};
 
@@ -58,7 +59,7 @@ impl Status {
     /// None but a dead store.
     pub fn call(cx: &mut Ctx<'_, '_>, call: Call) -> Outcome<Answer> {
         Ok(match call {
-            Call::Health => Answer::Now(health(cx)),
+            Call::Health => Answer::Now(health(cx)?),
             Call::Status | Call::Device => Answer::ok(),
             Call::Stop => {
                 cx.note(Note::StopWanted);
@@ -76,20 +77,22 @@ impl Status {
     }
 }
 
-fn health(cx: &Ctx<'_, '_>) -> Value {
+fn health(cx: &Ctx<'_, '_>) -> Outcome<Value> {
     let relay = match cx.facts.link.phase() {
         LinkPhase::Connected => "connected",
         LinkPhase::Connecting => "connecting",
         LinkPhase::Offline => "offline",
     };
     let alarm = cx.facts.keys.alarm().map_or(Value::Null, |alarm| Value::text(alarm.as_str()));
-    obj([
+    // The outbox drains, or an item waits for a client to be handed it.
+    let busy = (cx.facts.link.up() && outbox::waiting(cx.txn)?.0 > 0) || inbox::any_waiting(cx.txn)?;
+    Ok(obj([
         ("state", Value::text("running")),
         ("relay", Value::text(relay)),
         ("directory", Value::text("ok")),
         ("alarm", alarm),
-        ("busy", Value::Bool(false)),
+        ("busy", Value::Bool(busy)),
         ("version", Value::text(cx.facts.about.version.as_str())),
         ("storeSchema", Value::int(schema::SCHEMA)),
-    ])
+    ]))
 }
