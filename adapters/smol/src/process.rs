@@ -1,0 +1,91 @@
+//! What a process owes its operator: exit statuses, signals, readiness, and a last line when it fails.
+
+use crate::log::Log;
+use async_signal::Signal;
+use futures_lite::StreamExt;
+use std::io::Write;
+use std::panic::PanicHookInfo;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Exit status of an internal failure (`EX_SOFTWARE`).
+pub const SOFTWARE: u8 = 70;
+/// Exit status of a refused store (`EX_CONFIG`).
+pub const STORE_REFUSED: u8 = 78;
+
+/// Ends the process with [`SOFTWARE`] on any panic, after one line. The line names the place and never the message,
+/// which could quote a peer or a key (`messaging/1 §7`, §8.1, "Process").
+pub fn exit_on_panic(event: &'static str, log: &Log) {
+    let log = log.clone();
+    std::panic::set_hook(Box::new(move |info| {
+        let thread = std::thread::current().name().unwrap_or("main").to_owned();
+        log.error(
+            event,
+            &[("origin", thread.into()), ("error", "panic".into()), ("frame", frame(info).into())],
+        );
+        std::process::exit(i32::from(SOFTWARE));
+    }));
+}
+
+fn frame(info: &PanicHookInfo<'_>) -> String {
+    info.location().map_or_else(String::new, |at| format!("{}:{}", at.file(), at.line()))
+}
+
+/// SIGTERM and SIGINT, once each process.
+pub struct Signals(mpsc::Receiver<()>);
+
+impl Signals {
+    /// Takes the signals from now on.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn new() -> std::io::Result<Self> {
+        let mut signals = async_signal::Signals::new([Signal::Term, Signal::Int])?;
+        let (told, tell) = mpsc::channel();
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            while let Some(Ok(_)) = async_io::block_on(signals.next()) {
+                if told.send(()).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self(tell))
+    }
+
+    /// Waits for a signal, at most `timeout`; whether one came.
+    #[must_use]
+    pub fn wait(&self, timeout: Duration) -> bool {
+        // Without a signal thread there is nothing to wait for.
+        !matches!(self.0.recv_timeout(timeout), Err(mpsc::RecvTimeoutError::Timeout))
+    }
+}
+
+/// What the service manager is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// It serves.
+    Ready,
+    /// It is shutting down.
+    Stopping,
+}
+
+/// Tells the service manager, if there is one.
+pub fn notify(notice: Notice) {
+    let state = match notice {
+        Notice::Ready => sd_notify::NotifyState::Ready,
+        Notice::Stopping => sd_notify::NotifyState::Stopping,
+    };
+    // Nobody listens outside systemd.
+    let _ = sd_notify::notify(&[state]);
+}
+
+/// One line on stdout, for whoever started the process.
+pub fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// One line on stderr.
+pub fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}

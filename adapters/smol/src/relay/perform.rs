@@ -1,0 +1,193 @@
+//! Does what the relay machine says, and answers for it while there is none.
+
+use super::conn::Conn;
+use super::metrics::Slow;
+use super::server::Shared;
+use crate::driver::{Flow, Perform};
+use messaging_machines::Machine;
+use messaging_machines::relay::budget::furthest_behind;
+use messaging_machines::relay::io::{ConnId, Effect, Event, Log, Unreadable};
+use messaging_proto::Code;
+use messaging_proto::frame::{ClientFrame, Parsed, Received, RelayFrame};
+use std::sync::Arc;
+
+/// Close code: the relay cannot serve this now; the client comes back with its backoff.
+const TRY_AGAIN: u16 = 1013;
+
+/// The relay's side of its driver.
+pub(super) struct Performer {
+    shared: Arc<Shared>,
+    /// Connections that got something since the last flush.
+    dirty: Vec<Arc<Conn>>,
+}
+
+/// What an event is answered with when no machine can (`§7`, "Store failures").
+pub(super) struct Receipt {
+    conn: ConnId,
+    answer: Answer,
+}
+
+enum Answer {
+    Frame(RelayFrame),
+    Close(u16),
+}
+
+impl Performer {
+    pub(super) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, dirty: Vec::new() }
+    }
+
+    fn send(&mut self, id: ConnId, frame: &RelayFrame) {
+        let Some(conn) = self.shared.conns.get(id) else { return };
+        self.shared.metrics.frame_out(frame.t());
+        let waiting = conn.push(frame.to_text()) as u64;
+        if waiting > self.shared.limits.socket_bytes {
+            self.drop_slow(&conn, Slow::Socket);
+        }
+        self.touch(conn);
+        if self.shared.conns.buffered() as u64 > self.shared.limits.buffered_bytes {
+            let each = self.shared.conns.buffered_each();
+            for id in furthest_behind(&each, self.shared.limits.buffered_bytes) {
+                if let Some(conn) = self.shared.conns.get(id) {
+                    self.drop_slow(&conn, Slow::Budget);
+                    self.touch(conn);
+                }
+            }
+        }
+    }
+
+    /// Drops a socket that fell behind (`§7`, "Limits").
+    fn drop_slow(&self, conn: &Conn, reason: Slow) {
+        conn.abort();
+        self.shared.metrics.slow(reason);
+        self.shared.log.warn("conn.slow", &[("reason", reason.as_str().into())]);
+    }
+
+    fn close(&mut self, id: ConnId, code: u16) {
+        if let Some(conn) = self.shared.conns.get(id) {
+            conn.close(code);
+            self.touch(conn);
+        }
+    }
+
+    /// Remembers to wake the connection's task, once for a run of effects.
+    fn touch(&mut self, conn: Arc<Conn>) {
+        if self.dirty.last().is_none_or(|last| last.id != conn.id) {
+            self.dirty.push(conn);
+        }
+    }
+
+    fn answer(&mut self, receipt: Receipt) {
+        match receipt.answer {
+            Answer::Frame(frame) => {
+                if let RelayFrame::Nack { code, .. } | RelayFrame::Error { code, .. } = &frame {
+                    self.shared.metrics.nack(*code);
+                    self.shared.metrics.internal("store");
+                }
+                self.send(receipt.conn, &frame);
+            }
+            Answer::Close(code) => self.close(receipt.conn, code),
+        }
+    }
+}
+
+fn receipt(event: &Event) -> Option<Receipt> {
+    let (conn, answer) = match event {
+        Event::Frame { conn, frame } => (*conn, frame_answer(frame)?),
+        Event::Unreadable { conn, why: Unreadable::TooLarge } => (*conn, Answer::Close(1009)),
+        Event::Unreadable { conn, why: Unreadable::Binary } => (*conn, Answer::Close(4002)),
+        Event::Opened { conn, .. } => (*conn, Answer::Close(TRY_AGAIN)),
+        _ => return None,
+    };
+    Some(Receipt { conn, answer })
+}
+
+/// A frame without a machine: a sign of life is given, everything that could be asked for is `internal`, and what
+/// needs no answer gets none (an acknowledgement that is lost brings the envelope again).
+fn frame_answer(frame: &Received<ClientFrame>) -> Option<Answer> {
+    Some(match &frame.parsed {
+        Parsed::Frame(ClientFrame::Ping { n }) => Answer::Frame(RelayFrame::Pong { n: *n }),
+        Parsed::Frame(ClientFrame::Pong { .. } | ClientFrame::RecvAck { .. }) | Parsed::Unknown => {
+            return None;
+        }
+        Parsed::Malformed => Answer::Close(4002),
+        Parsed::Frame(_) | Parsed::BadShape { .. } => Answer::Frame(match frame.id() {
+            Some(id) => RelayFrame::nack(id, Code::Internal),
+            None => RelayFrame::error(Code::Internal),
+        }),
+    })
+}
+
+impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
+    type Receipt = Receipt;
+
+    fn receipt(&self, event: &Event) -> Option<Receipt> {
+        receipt(event)
+    }
+
+    fn perform(&mut self, effect: Effect) -> Flow {
+        match effect {
+            Effect::Send { conn, frame } => self.send(conn, &frame),
+            Effect::Authenticated { conn, team, machine } => {
+                if let Some(conn) = self.shared.conns.get(conn) {
+                    conn.authenticate(team, machine);
+                }
+            }
+            Effect::Mark { conn } => {
+                if let Some(conn) = self.shared.conns.get(conn) {
+                    conn.mark();
+                    self.touch(conn);
+                }
+            }
+            Effect::Close { conn, code } => self.close(conn, code),
+            Effect::Count(count) => self.shared.metrics.count(count),
+            Effect::Log(log) => match log {
+                Log::QueueFull => self.shared.log.warn("queue.full", &[]),
+                Log::TeamCreated => self.shared.log.info("team.created", &[]),
+            },
+            Effect::Stopped => return Flow::Stop,
+        }
+        Flow::Continue
+    }
+
+    fn flush(&mut self) {
+        for conn in self.dirty.drain(..) {
+            conn.wake();
+        }
+    }
+
+    /// No socket is dropped for a failing store (`§7`, "Store failures"), but those that the lost machine was about
+    /// to close, and those that have not said `hello`: what they were told is in no store.
+    fn reset(&mut self, lost: Vec<Receipt>, unsaid: Vec<Effect>) {
+        for receipt in lost {
+            self.answer(receipt);
+        }
+        for effect in unsaid {
+            if let Effect::Close { conn, .. } = effect {
+                self.close(conn, TRY_AGAIN);
+            }
+        }
+        for conn in self.shared.conns.all() {
+            if conn.authenticated().is_none() {
+                conn.close(TRY_AGAIN);
+                self.touch(conn);
+            }
+        }
+    }
+
+    fn refuse(&mut self, event: Event) {
+        if let Some(receipt) = receipt(&event) {
+            self.answer(receipt);
+        }
+    }
+
+    fn resume(&mut self) -> Vec<Event> {
+        let mut events = vec![Event::Start];
+        for conn in self.shared.conns.all() {
+            if let Some((team, machine)) = conn.authenticated() {
+                events.push(Event::Resumed { conn: conn.id, address: conn.address.clone(), team, machine });
+            }
+        }
+        events
+    }
+}

@@ -1,0 +1,64 @@
+//! The relay process, from its options to its exit status (contract ipc §6.3).
+
+use super::RelayOptions;
+use super::service::{StartError, start};
+use crate::log::Log;
+use crate::process;
+use serde_json::Value;
+use std::time::Duration;
+
+/// Runs the relay until it is told to stop. The exit status: 0 stopped, 1 not started, 70 an internal failure, 78 a
+/// store that is not ours to open.
+#[must_use]
+pub fn run(options: &RelayOptions) -> u8 {
+    let log = Log::stderr(options.log_level);
+    process::exit_on_panic("relay.fatal", &log);
+    let signals = match process::Signals::new() {
+        Ok(signals) => signals,
+        Err(error) => return refuse(&format!("internal: signals: {error}")),
+    };
+    let relay = match start(options, &log) {
+        Ok(relay) => relay,
+        Err(StartError::Refused(reason)) => {
+            let message = match reason.as_str() {
+                "newer" => "a newer relay wrote this database: upgrade the relay, and keep the database",
+                _ => {
+                    "this database is not of this relay's generation: stop the relay, move the file aside, start again"
+                }
+            };
+            let fields: [(&str, Value); 3] = [
+                ("db", options.db.display().to_string().into()),
+                ("reason", reason.as_str().into()),
+                ("message", message.into()),
+            ];
+            log.error("relay.store_refused", &fields);
+            return process::STORE_REFUSED;
+        }
+        Err(error) => return refuse(&error.to_string()),
+    };
+    process::say(&format!("messaging-relay: ready {}", relay.address.port()));
+    process::notify(process::Notice::Ready);
+    while !signals.wait(Duration::from_millis(500)) {
+        if relay.is_finished() {
+            log.error("relay.fatal", &[("origin", "driver".into())]);
+            return process::SOFTWARE;
+        }
+    }
+    process::notify(process::Notice::Stopping);
+    log.info("relay.stopping", &[]);
+    match relay.stop() {
+        Ok(()) => {
+            log.info("relay.stopped", &[]);
+            0
+        }
+        Err(error) => {
+            log.error("relay.fatal", &[("origin", "driver".into()), ("error", error.to_string().into())]);
+            process::SOFTWARE
+        }
+    }
+}
+
+fn refuse(text: &str) -> u8 {
+    process::complain(&format!("relay: {text}"));
+    1
+}

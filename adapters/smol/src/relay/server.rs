@@ -1,0 +1,92 @@
+//! What the relay's threads share.
+
+use super::conn::{Conn, Conns};
+use super::metrics::Metrics;
+use super::preauth::{Place, Places};
+use crate::driver::{Events, Health};
+use crate::guard::Cap;
+use crate::log::Log;
+use async_executor::Executor;
+use messaging_machines::relay::io::{ConnId, Event};
+use messaging_machines::relay::limits::{Limits, Scope};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What effects and sockets share.
+pub(super) struct Shared {
+    pub(super) conns: Conns,
+    pub(super) metrics: Metrics,
+    pub(super) limits: Limits,
+    pub(super) log: Log,
+}
+
+/// What sockets need besides.
+pub(super) struct Server {
+    pub(super) shared: Arc<Shared>,
+    pub(super) executor: Arc<Executor<'static>>,
+    pub(super) places: Places,
+    pub(super) sockets: Cap,
+    pub(super) trusted_proxies: Vec<IpAddr>,
+    pub(super) events: Events<Event>,
+    pub(super) health: Arc<Health>,
+    pub(super) version: String,
+    next_conn: AtomicU64,
+    /// When a full cap was last logged, in seconds: a flood of sockets must not become a flood of lines.
+    logged_full: [AtomicU64; 2],
+}
+
+impl Server {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        executor: Arc<Executor<'static>>,
+        trusted_proxies: Vec<IpAddr>,
+        events: Events<Event>,
+        health: Arc<Health>,
+        version: String,
+    ) -> Self {
+        let sockets = usize::try_from(shared.limits.sockets()).unwrap_or(usize::MAX);
+        Self {
+            places: Places::new(&shared.limits),
+            sockets: Cap::new(sockets),
+            shared,
+            executor,
+            trusted_proxies,
+            events,
+            health,
+            version,
+            next_conn: AtomicU64::new(1),
+            logged_full: [const { AtomicU64::new(0) }; 2],
+        }
+    }
+
+    /// Whether a new connection can be served: there is a machine over a store that takes writes, and it is not
+    /// stopping.
+    pub(super) fn accepts(&self) -> bool {
+        !self.health.store_failing() && !self.health.stopping()
+    }
+
+    /// Why the relay cannot serve, in the order of `§7`, "HTTP".
+    pub(super) fn unready(&self) -> Vec<&'static str> {
+        let conditions = [
+            ("store_closed", self.health.store_closed()),
+            ("store_failing", self.health.store_failing()),
+            ("stopping", self.health.stopping()),
+        ];
+        conditions.into_iter().filter(|(_, failed)| *failed).map(|(why, _)| why).collect()
+    }
+
+    /// Registers a connection that took a place.
+    pub(super) fn open(&self, place: Place) -> Arc<Conn> {
+        let id = ConnId(self.next_conn.fetch_add(1, Ordering::Relaxed));
+        self.shared.conns.open(id, place)
+    }
+
+    /// Logs a full cap, at most once a second.
+    pub(super) fn preauth_full(&self, scope: Scope) {
+        let second = crate::clock::mono().0 / 1_000 + 1;
+        if self.logged_full[usize::from(scope == Scope::Address)].swap(second, Ordering::Relaxed) != second {
+            self.shared.log.warn("conn.preauth_full", &[("scope", scope.as_str().into())]);
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! The relay's sockets, threads and driver, from listening to the last close.
+
+use super::conn::Conns;
+use super::metrics::{self, Metrics};
+use super::perform::Performer;
+use super::server::{Server, Shared};
+use super::{RelayOptions, http};
+use crate::driver::{Bounds, Driver, Failed, Setup};
+use crate::guard::{Cap, Counted};
+use crate::log::Log;
+use crate::store::{Location, OpenError, Options, RedbStore, Refusal, Schema};
+use async_executor::{Executor, Task};
+use async_io::{Async, Timer, block_on};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{self, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Method, Response, StatusCode};
+use messaging_machines::Machine;
+use messaging_machines::relay::Config;
+use messaging_machines::relay::io::{Effect, Event};
+use messaging_proto::Code;
+use smol_hyper::rt::FuturesIo;
+use std::convert::Infallible;
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes of the store's page cache.
+const CACHE_BYTES: usize = 64 << 20;
+/// How long a stopping relay waits for its sockets to take what waits and close.
+const STOP_TIMEOUT: Duration = Duration::from_secs(6);
+/// Close code: the relay is stopping.
+const GOING_AWAY: u16 = 1001;
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 4_096;
+/// Sockets that ask for metrics at once.
+const METRICS_SOCKETS: usize = 16;
+
+/// Why the relay did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store is not ours to open: exit 78.
+    #[error("{}", .0.as_str())]
+    Refused(Refusal),
+    /// Anything else: exit 1.
+    #[error("{code}: {text}")]
+    Failed {
+        /// Which kind.
+        code: Code,
+        /// What, in words of ours.
+        text: String,
+    },
+}
+
+impl StartError {
+    fn failed(code: Code, text: impl Into<String>) -> Self {
+        Self::Failed { code, text: text.into() }
+    }
+}
+
+/// A relay that serves.
+pub struct Running {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Where it serves metrics.
+    pub metrics: Option<SocketAddr>,
+    server: Arc<Server>,
+    driver: Driver<Event>,
+    accepting: Vec<Task<()>>,
+    stop: async_channel::Sender<()>,
+    workers: Vec<std::thread::JoinHandle<()>>,
+}
+
+/// Starts the relay.
+///
+/// # Errors
+/// Why it did not start.
+pub fn start(options: &RelayOptions, log: &Log) -> Result<Running, StartError> {
+    start_with(options, log, messaging_machines::relay::Relay::new)
+}
+
+/// Starts a relay around any machine that speaks its events and effects.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_with<M, B>(options: &RelayOptions, log: &Log, build: B) -> Result<Running, StartError>
+where
+    M: Machine<Event = Event, Effect = Effect> + 'static,
+    B: Fn(Config) -> M + Send + 'static,
+{
+    start_at(options, Location::new(&options.db), log, build)
+}
+
+/// As [`start_with`], over a store that tests can make fail.
+pub(super) fn start_at<M, B>(
+    options: &RelayOptions,
+    location: Location,
+    log: &Log,
+    build: B,
+) -> Result<Running, StartError>
+where
+    M: Machine<Event = Event, Effect = Effect> + 'static,
+    B: Fn(Config) -> M + Send + 'static,
+{
+    raise_file_limit();
+    // One sync a commit while there is load: `store` says why.
+    let store_options = Options { cache_bytes: CACHE_BYTES, quick_repair: false };
+    let open = move || RedbStore::open(&location, Schema::CURRENT, store_options);
+    let store = open().map_err(|error| match error {
+        OpenError::Refused(reason) => StartError::Refused(reason),
+        OpenError::Busy => StartError::failed(Code::InvalidState, "another relay has the database open"),
+        OpenError::Fault(fault) => StartError::failed(Code::Internal, format!("the database: {fault}")),
+    })?;
+    let listener = listen(&options.listen)?;
+    let address = local(&listener)?;
+    let metrics = options.metrics.as_deref().map(listen).transpose()?;
+    let metrics_address = metrics.as_ref().map(local).transpose()?;
+    let config = Config {
+        relay_id: options.relay_id.clone().unwrap_or_else(|| default_id(&options.listen, address)).into(),
+        team_creation: options.team_creation,
+        genesis: options.genesis.clone(),
+        limits: options.limits.clone(),
+    };
+    let shared = Arc::new(Shared {
+        conns: Conns::default(),
+        metrics: Metrics::default(),
+        limits: options.limits.clone(),
+        log: log.clone(),
+    });
+    let driver = Driver::spawn(Setup::<M, _> {
+        name: "relay",
+        store,
+        reopen: Box::new(open),
+        build: Box::new(move || build(config.clone())),
+        perform: Performer::new(Arc::clone(&shared)),
+        bounds: Bounds::default(),
+        log: log.clone(),
+    })
+    .map_err(|error| StartError::failed(Code::Internal, error.to_string()))?;
+    let executor = Arc::new(Executor::new());
+    let (stop, stopped) = async_channel::bounded(1);
+    let server = Arc::new(Server::new(
+        shared,
+        Arc::clone(&executor),
+        options.trusted_proxies.clone(),
+        driver.events.clone(),
+        Arc::clone(&driver.health),
+        options.version.clone(),
+    ));
+    let mut accepting = vec![executor.spawn(accept(Arc::clone(&server), listener))];
+    if let Some(listener) = metrics {
+        if metrics_address.is_some_and(|address| !address.ip().is_loopback()) {
+            log.warn("relay.insecure", &[("what", "metrics".into())]);
+        }
+        accepting.push(executor.spawn(accept_metrics(Arc::clone(&server), listener)));
+    }
+    let workers = spawn_workers(&executor, &stopped)?;
+    log.info("relay.listening", &[("port", address.port().into())]);
+    Ok(Running { address, metrics: metrics_address, server, driver, accepting, stop, workers })
+}
+
+impl Running {
+    /// Whether the machine's thread has ended, which it does only when it is stopped or fails.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.driver.is_finished()
+    }
+
+    /// Stops gracefully (`§7`): accepts nothing more, lets the machine commit and say its last, closes every
+    /// socket with 1001, closes the store.
+    ///
+    /// # Errors
+    /// Why the machine had ended before.
+    pub fn stop(self) -> Result<(), Failed> {
+        let Self { server, driver, accepting, stop, workers, .. } = self;
+        // Cancels the tasks, which drops the listeners.
+        drop(accepting);
+        server.health.stop();
+        let events = driver.events.clone();
+        // Without a machine nobody takes it: the driver ends for the flag.
+        block_on(futures_lite::future::or(
+            async {
+                events.send(Event::Stop).await;
+            },
+            async {
+                Timer::after(STOP_TIMEOUT).await;
+            },
+        ));
+        drop(events);
+        let ended = driver.join();
+        for conn in server.shared.conns.all() {
+            conn.close(GOING_AWAY);
+            conn.wake();
+        }
+        let end = Instant::now() + STOP_TIMEOUT;
+        while !server.shared.conns.is_empty() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        stop.close();
+        for worker in workers {
+            // A worker that panicked has ended the process already.
+            let _ = worker.join();
+        }
+        ended
+    }
+}
+
+fn spawn_workers(
+    executor: &Arc<Executor<'static>>,
+    stopped: &async_channel::Receiver<()>,
+) -> Result<Vec<std::thread::JoinHandle<()>>, StartError> {
+    let count = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+    (0..count)
+        .map(|_| {
+            let (executor, stopped) = (Arc::clone(executor), stopped.clone());
+            let work = move || {
+                // Ends when the channel closes.
+                let _ = block_on(executor.run(stopped.recv()));
+            };
+            std::thread::Builder::new().name("relay-io".to_owned()).spawn(work)
+        })
+        .collect::<Result<_, _>>()
+        .map_err(|error| StartError::failed(Code::Internal, error.to_string()))
+}
+
+fn listen(address: &str) -> Result<TcpListener, StartError> {
+    let failed =
+        |error: std::io::Error| StartError::failed(Code::Internal, format!("listen on {address}: {error}"));
+    let listener =
+        TcpListener::bind(address.to_socket_addrs().map_err(failed)?.collect::<Vec<_>>().as_slice())
+            .map_err(failed)?;
+    // Every client of a restarted relay dials within a second.
+    rustix::net::listen(&listener, BACKLOG).map_err(|error| failed(error.into()))?;
+    Ok(listener)
+}
+
+fn local(listener: &TcpListener) -> Result<SocketAddr, StartError> {
+    listener.local_addr().map_err(|error| StartError::failed(Code::Internal, error.to_string()))
+}
+
+/// `ws://<listen>`, with the port that was taken.
+fn default_id(listen: &str, address: SocketAddr) -> String {
+    let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host);
+    let url = format!("ws://{host}:{}", address.port());
+    messaging_proto::relay_url::relay_origin(&url).unwrap_or(url)
+}
+
+/// One file descriptor a socket: takes what the system allows.
+fn raise_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Fewer sockets are served then, and the rest waits in the backlog.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+async fn accept(server: Arc<Server>, listener: TcpListener) {
+    let Ok(listener) = Async::new(listener) else { return };
+    loop {
+        let Some((stream, peer)) = accept_one(&listener, &server.shared.log).await else { continue };
+        // Past the cap a socket is dropped before any HTTP is read (§7, "Raw sockets").
+        let Some(raw) = server.sockets.take() else { continue };
+        let _ = stream.get_ref().set_nodelay(true);
+        server.executor.spawn(http::serve(Arc::clone(&server), stream, peer.ip(), raw)).detach();
+    }
+}
+
+async fn accept_one(listener: &Async<TcpListener>, log: &Log) -> Option<(Async<TcpStream>, SocketAddr)> {
+    match listener.accept().await {
+        Ok(accepted) => Some(accepted),
+        Err(error) => {
+            // Out of file descriptors, most likely: sockets that close make room.
+            log.warn("relay.accept_failed", &[("error", format!("{:?}", error.kind()).into())]);
+            Timer::after(Duration::from_millis(100)).await;
+            None
+        }
+    }
+}
+
+async fn accept_metrics(server: Arc<Server>, listener: TcpListener) {
+    let Ok(listener) = Async::new(listener) else { return };
+    let sockets = Cap::new(METRICS_SOCKETS);
+    loop {
+        let Some((stream, _)) = accept_one(&listener, &server.shared.log).await else { continue };
+        let Some(socket) = sockets.take() else { continue };
+        server.executor.spawn(serve_metrics(Arc::clone(&server), stream, socket)).detach();
+    }
+}
+
+async fn serve_metrics(server: Arc<Server>, stream: Async<TcpStream>, socket: Counted) {
+    let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+        let response = if request.method() == Method::GET && request.uri().path() == "/metrics" {
+            let mut response = Response::new(Full::new(Bytes::from(metrics::page(&server))));
+            let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+            response.headers_mut().insert(header::CONTENT_TYPE, kind);
+            response
+        } else {
+            http::plain(StatusCode::NOT_FOUND)
+        };
+        async move { Ok::<_, Infallible>(response) }
+    });
+    http::one_request(FuturesIo::new(stream), service).await;
+    drop(socket);
+}

@@ -1,0 +1,79 @@
+//! A store that fails under open connections (`§7`, "Store failures").
+
+use super::client::{Client, Got, get};
+use super::*;
+use crate::store::fault::Failure;
+use std::time::{Duration, Instant};
+
+fn wait_ready(world: &World) {
+    let start = Instant::now();
+    while get(world.relay.address, "/readyz").0 != 200 {
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", world.log.lines());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_failed_sync_refuses_its_frames_and_keeps_the_sockets() {
+    for failure in [Failure::Phantom, Failure::Lost] {
+        let world = world(|_| {});
+        let mut idle = world.authenticated();
+        let mut client = world.authenticated();
+        let mut stranger = world.client();
+        client.ping(STORE);
+        world.faults.fail_sync(1, failure);
+        client.say(r#"{"t":"roster.sync","req":"r1","after":-1}"#);
+        assert_eq!(client.text(), r#"{"code":"internal","id":"r1","t":"nack"}"#, "{failure:?}");
+        assert_eq!(stranger.close(), Got::Close(1013), "before hello there is nothing to keep");
+        assert_eq!(get(world.relay.address, "/healthz").0, 200);
+        let (code, answer) = get(world.relay.address, "/readyz");
+        assert!(code == 503 && answer.ends_with(r#"{"ok":false,"why":["store_failing"]}"#), "{answer}");
+        assert_eq!(Client::connect(world.relay.address).err(), Some(503));
+        // Meanwhile: signs of life, and `internal` for what would write.
+        idle.ping(9);
+        client.say(r#"{"t":"roster.sync","req":"r2","after":-1}"#);
+        assert_eq!(client.text(), r#"{"code":"internal","id":"r2","t":"nack"}"#);
+        wait_ready(&world);
+        // The new machine knows both connections, and what is durable.
+        let rows = 1 + u8::from(failure == Failure::Phantom);
+        assert_eq!(idle.text(), format!(r#"{{"n":{rows},"t":"ping"}}"#));
+        assert_eq!(client.text(), format!(r#"{{"n":{rows},"t":"ping"}}"#));
+        client.say(r#"{"t":"roster.sync","req":"r3","after":-1}"#);
+        assert_eq!(client.text(), r#"{"code":"not_found","id":"r3","t":"nack"}"#);
+        idle.ping(STORE + 1);
+        world.client();
+        let names = world.log.names();
+        assert!(names.contains(&"store.failing".to_owned()) && names.contains(&"store.recovered".to_owned()));
+        world.relay.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_full_disk_is_no_crash_loop() {
+    let world = world(|_| {});
+    let mut client = world.authenticated();
+    world.faults.set_full(true);
+    client.say(r#"{"t":"roster.sync","req":"r1","after":-1}"#);
+    assert_eq!(client.text(), r#"{"code":"internal","id":"r1","t":"nack"}"#);
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(get(world.relay.address, "/readyz").0, 503);
+    client.ping(9);
+    world.faults.set_full(false);
+    wait_ready(&world);
+    assert_eq!(client.text(), r#"{"n":0,"t":"ping"}"#);
+    client.ping(STORE);
+    world.relay.stop().unwrap();
+}
+
+#[test]
+fn a_failing_relay_stops() {
+    let world = world(|_| {});
+    let mut client = world.authenticated();
+    world.faults.set_full(true);
+    client.say(r#"{"t":"roster.sync","req":"r1","after":-1}"#);
+    client.text();
+    let start = Instant::now();
+    world.relay.stop().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(8));
+    assert_eq!(client.close(), Got::Close(1001));
+}

@@ -1,0 +1,113 @@
+//! Slow readers, marks and stopping.
+
+use super::client::{Client, Got};
+use super::*;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_socket_that_falls_behind_is_dropped_alone() {
+    let world = world(|options| options.limits.socket_bytes = 8 << 20);
+    let mut other = world.authenticated();
+    let mut slow = world.authenticated();
+    slow.say(r#"{"t":"ping","n":2}"#);
+    let start = Instant::now();
+    while !world.log.names().iter().any(|name| name == "conn.slow") {
+        assert!(start.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(
+        world.log.lines().iter().find(|line| line["event"] == "conn.slow").unwrap()["reason"],
+        "socket"
+    );
+    other.ping(9);
+    assert_eq!(slow.close(), Got::End);
+    world.relay.stop().unwrap();
+}
+
+#[test]
+fn the_budget_of_all_sockets_drops_the_furthest_behind() {
+    let world = world(|options| {
+        options.limits.socket_bytes = 64 << 20;
+        options.limits.buffered_bytes = 30 << 20;
+    });
+    let mut other = world.authenticated();
+    let mut slow = world.authenticated();
+    slow.say(r#"{"t":"ping","n":2}"#);
+    assert_eq!(slow.close(), Got::End);
+    assert_eq!(
+        world.log.lines().iter().find(|line| line["event"] == "conn.slow").unwrap()["reason"],
+        "budget"
+    );
+    other.ping(9);
+    world.relay.stop().unwrap();
+}
+
+#[test]
+fn a_socket_that_reads_gets_everything() {
+    let world = world(|options| options.limits.socket_bytes = 60 << 20);
+    let mut client = world.authenticated();
+    client.say(r#"{"t":"ping","n":2}"#);
+    for _ in 0..40 {
+        assert_eq!(client.text().len(), (1 << 20) + 31);
+    }
+    assert_eq!(client.text(), r#"{"n":2,"t":"pong"}"#);
+    world.relay.stop().unwrap();
+}
+
+#[test]
+fn a_mark_is_reported_once_what_was_before_it_left() {
+    let world = world(|options| options.limits.socket_bytes = 60 << 20);
+    let mut client = world.authenticated();
+    client.say(r#"{"t":"ping","n":2}"#);
+    client.say(r#"{"t":"ping","n":3}"#);
+    std::thread::sleep(Duration::from_millis(200));
+    for _ in 0..41 {
+        client.text();
+    }
+    let mut last = [client.text(), client.text()];
+    last.sort();
+    assert_eq!(last, [r#"{"n":3,"t":"ping"}"#, r#"{"n":3,"t":"pong"}"#]);
+    world.relay.stop().unwrap();
+}
+
+#[test]
+fn stopping_closes_every_socket_and_takes_no_new_one() {
+    let world = world(|_| {});
+    let mut clients: Vec<Client> = (0..20).map(|_| world.authenticated()).collect();
+    let at = world.relay.address;
+    let start = Instant::now();
+    let stop = std::thread::spawn(move || world.relay.stop());
+    for client in &mut clients {
+        assert_eq!(client.close(), Got::Close(1001));
+        client.send(&Client::frame(8, true, &1001u16.to_be_bytes()));
+    }
+    stop.join().unwrap().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    assert!(std::net::TcpStream::connect(at).is_err());
+}
+
+#[test]
+fn stopping_does_not_wait_for_ever_for_a_dead_socket() {
+    let world = world(|options| options.limits.socket_bytes = 60 << 20);
+    let mut stuck = world.authenticated();
+    stuck.say(r#"{"t":"ping","n":2}"#);
+    std::thread::sleep(Duration::from_millis(200));
+    let start = Instant::now();
+    world.relay.stop().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_connection_that_ends_is_forgotten() {
+    let world = world(|options| options.limits.pre_auth_connections = 5);
+    for round in 0..30 {
+        let mut client = world.client();
+        if round % 2 == 0 {
+            client.send(&Client::frame(8, true, &1000u16.to_be_bytes()));
+            assert_eq!(client.close(), Got::Close(1000));
+        }
+        drop(client);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    world.relay.stop().unwrap();
+}
