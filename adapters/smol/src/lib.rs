@@ -11,6 +11,7 @@ pub mod entropy;
 mod guard;
 pub mod home;
 pub mod log;
+mod outbox;
 pub mod process;
 pub mod relay;
 pub mod store;

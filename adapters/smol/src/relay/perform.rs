@@ -40,7 +40,7 @@ impl Performer {
     fn send(&mut self, id: ConnId, frame: &RelayFrame) {
         let Some(conn) = self.shared.conns.get(id) else { return };
         self.shared.metrics.frame_out(frame.t());
-        let waiting = conn.push(frame.to_text()) as u64;
+        let waiting = conn.outbox.push(frame.to_text()) as u64;
         if waiting > self.shared.limits.socket_bytes {
             self.drop_slow(&conn, Slow::Socket);
         }
@@ -58,14 +58,14 @@ impl Performer {
 
     /// Drops a socket that fell behind (`§7`, "Limits").
     fn drop_slow(&self, conn: &Conn, reason: Slow) {
-        conn.abort();
+        conn.outbox.abort();
         self.shared.metrics.slow(reason);
         self.shared.log.warn("conn.slow", &[("reason", reason.as_str().into())]);
     }
 
     fn close(&mut self, id: ConnId, code: u16) {
         if let Some(conn) = self.shared.conns.get(id) {
-            conn.close(code);
+            conn.outbox.close(code);
             self.touch(conn);
         }
     }
@@ -135,7 +135,7 @@ impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
             }
             Effect::Mark { conn } => {
                 if let Some(conn) = self.shared.conns.get(conn) {
-                    conn.mark();
+                    conn.outbox.mark();
                     self.touch(conn);
                 }
             }
@@ -152,7 +152,7 @@ impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
 
     fn flush(&mut self) {
         for conn in self.dirty.drain(..) {
-            conn.wake();
+            conn.outbox.wake();
         }
     }
 
@@ -169,7 +169,7 @@ impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
         }
         for conn in self.shared.conns.all() {
             if conn.authenticated().is_none() {
-                conn.close(TRY_AGAIN);
+                conn.outbox.close(TRY_AGAIN);
                 self.touch(conn);
             }
         }

@@ -190,8 +190,8 @@ impl Running {
         drop(events);
         let ended = driver.join();
         for conn in server.shared.conns.all() {
-            conn.close(GOING_AWAY);
-            conn.wake();
+            conn.outbox.close(GOING_AWAY);
+            conn.outbox.wake();
         }
         let end = Instant::now() + STOP_TIMEOUT;
         while !server.shared.conns.is_empty() && Instant::now() < end {

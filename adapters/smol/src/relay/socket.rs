@@ -3,8 +3,9 @@
 //! One task does both, so an idle connection costs one small future and one read buffer. The WebSocket is
 //! tungstenite's protocol core over the non-blocking socket itself: nothing of it waits, this loop does.
 
-use super::conn::{Conn, Item};
+use super::conn::Conn;
 use crate::driver::Events;
+use crate::outbox::Item;
 use async_io::{Async, Timer};
 use async_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig, WebSocketContext};
 use async_tungstenite::tungstenite::{self, Message};
@@ -87,7 +88,7 @@ pub(super) async fn serve(conn: Arc<Conn>, stream: Async<TcpStream>, early: Vec<
     if matches!(socket.run().await, End::Linger) {
         linger(&stream).await;
     }
-    conn.abort();
+    conn.outbox.abort();
     events.send(Event::Closed { conn: conn.id }).await;
 }
 
@@ -111,7 +112,7 @@ impl Socket<'_> {
                 Err(end) => return end,
             };
             if self.close_by.is_none() {
-                self.close_by = self.conn.closing_since().map(|since| since + CLOSE_TIMEOUT);
+                self.close_by = self.conn.outbox.ending().map(|since| since + CLOSE_TIMEOUT);
             }
             if self.close_by.is_some_and(|by| Instant::now() >= by) {
                 return End::Aborted;
@@ -138,7 +139,7 @@ impl Socket<'_> {
         loop {
             let mut last = false;
             let mut flush = true;
-            let written = match self.conn.next() {
+            let written = match self.conn.outbox.next() {
                 Some(Item::Text(text)) => {
                     self.in_flight += text.len();
                     flush = false;
@@ -166,7 +167,7 @@ impl Socket<'_> {
             };
             match flushed {
                 Ok(()) if flush => {
-                    self.conn.flushed(std::mem::take(&mut self.in_flight));
+                    self.conn.outbox.flushed(std::mem::take(&mut self.in_flight));
                     if std::mem::take(&mut self.marked)
                         && !self.events.send(Event::Drained { conn: self.conn.id }).await
                     {
@@ -225,13 +226,13 @@ impl Socket<'_> {
                         return Err(End::Closed);
                     }
                     self.reading = false;
-                    self.conn.close(1002);
+                    self.conn.outbox.close(1002);
                     return Ok(false);
                 }
                 Err(_) => return Err(End::Closed),
             };
             // Nothing is heard behind a close.
-            if !self.conn.ending() && !self.events.send(event).await {
+            if self.conn.outbox.ending().is_none() && !self.events.send(event).await {
                 return Err(End::Stopped);
             }
         }
@@ -255,10 +256,10 @@ impl Socket<'_> {
         let writable = async {
             if self.blocked {
                 // What is queued waits, but for the order to end.
-                let urgent = self.conn.ended(self.close_by.is_some());
+                let urgent = self.conn.outbox.ended(self.close_by.is_some());
                 future::or(async { drop(self.stream.writable().await) }, urgent).await;
             } else {
-                self.conn.ready().await;
+                self.conn.outbox.ready().await;
             }
         };
         let late = async {
