@@ -1,13 +1,15 @@
 //! The world around the machines: sockets, clocks, entropy and the store, on smol.
 //!
 //! Nothing here decides anything the protocol speaks of. [`driver`] feeds events into a machine and holds its
-//! effects until what it wrote is durable in the [`store`]; [`relay`] and the daemon turn sockets into events and
+//! effects until what it wrote is durable in the [`store`]; [`relay`] and [`daemon`] turn sockets into events and
 //! effects into bytes; [`client`] is the other end of the daemon's sockets.
 
 pub mod client;
 pub mod clock;
+pub mod daemon;
 pub mod driver;
 pub mod entropy;
+mod files;
 mod guard;
 pub mod home;
 pub mod log;
@@ -15,3 +17,4 @@ mod outbox;
 pub mod process;
 pub mod relay;
 pub mod store;
+mod tls;

@@ -6,7 +6,7 @@ use futures_lite::StreamExt;
 use std::io::Write;
 use std::panic::PanicHookInfo;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Exit status of an internal failure (`EX_SOFTWARE`).
 pub const SOFTWARE: u8 = 70;
@@ -31,32 +31,67 @@ fn frame(info: &PanicHookInfo<'_>) -> String {
     info.location().map_or_else(String::new, |at| format!("{}:{}", at.file(), at.line()))
 }
 
-/// SIGTERM and SIGINT, once each process.
-pub struct Signals(mpsc::Receiver<()>);
+/// Why a process wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// SIGTERM or SIGINT.
+    Signal,
+    /// The driver's thread ended.
+    Ended,
+}
 
-impl Signals {
-    /// Takes the signals from now on.
+/// What the main thread waits for.
+pub struct Waiter {
+    wakes: mpsc::Receiver<Wake>,
+    wake: mpsc::Sender<Wake>,
+}
+
+impl Waiter {
+    /// Takes SIGTERM and SIGINT from now on.
     ///
     /// # Errors
     /// When the system refuses.
     pub fn new() -> std::io::Result<Self> {
         let mut signals = async_signal::Signals::new([Signal::Term, Signal::Int])?;
-        let (told, tell) = mpsc::channel();
+        let (wake, wakes) = mpsc::channel();
+        let signalled = wake.clone();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             while let Some(Ok(_)) = async_io::block_on(signals.next()) {
-                if told.send(()).is_err() {
+                if signalled.send(Wake::Signal).is_err() {
                     break;
                 }
             }
         })?;
-        Ok(Self(tell))
+        Ok(Self { wakes, wake })
     }
 
-    /// Waits for a signal, at most `timeout`; whether one came.
+    /// What a driver calls when it ends.
     #[must_use]
-    pub fn wait(&self, timeout: Duration) -> bool {
-        // Without a signal thread there is nothing to wait for.
-        !matches!(self.0.recv_timeout(timeout), Err(mpsc::RecvTimeoutError::Timeout))
+    pub fn ended(&self) -> Box<dyn FnOnce() + Send> {
+        let wake = self.wake.clone();
+        Box::new(move || {
+            // Nobody waits any more when the process is on its way out.
+            let _ = wake.send(Wake::Ended);
+        })
+    }
+
+    /// Waits for the first of them.
+    #[must_use]
+    pub fn wait(&self) -> Wake {
+        self.wakes.recv().unwrap_or(Wake::Ended)
+    }
+
+    /// Waits for the driver's end, at most `timeout`; whether it came.
+    #[must_use]
+    pub fn wait_ended(&self, timeout: Duration) -> bool {
+        let end = Instant::now() + timeout;
+        loop {
+            match self.wakes.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(Wake::Ended) | Err(mpsc::RecvTimeoutError::Disconnected) => return true,
+                Ok(Wake::Signal) => {}
+                Err(mpsc::RecvTimeoutError::Timeout) => return false,
+            }
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! How a driver and its store are: read by other threads, for `/readyz` and the metrics.
 
+use crate::store::{Reader, RedbStore};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Upper bounds of the commit histogram, in microseconds.
 pub const COMMIT_BUCKETS_MICROS: [u64; 13] = [
@@ -16,7 +18,8 @@ pub struct Health {
     pub(super) stopping: AtomicBool,
     pub(super) writes: AtomicU64,
     pub(super) store_errors: AtomicU64,
-    pub(super) file_bytes: AtomicU64,
+    /// The store, while a machine runs over it.
+    store: Mutex<Option<Arc<RedbStore>>>,
     /// Time in commit.
     pub commits: Histogram,
     /// Time that events waited for the machine.
@@ -59,10 +62,24 @@ impl Health {
         self.store_errors.load(Ordering::Relaxed)
     }
 
-    /// The store file's length.
+    fn store(&self) -> MutexGuard<'_, Option<Arc<RedbStore>>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_store(&self, store: Option<&Arc<RedbStore>>) {
+        *self.store() = store.cloned();
+    }
+
+    /// Reads what is durable now, from any thread. Nothing while the store is closed. The store cannot be closed
+    /// meanwhile, so keep it short.
+    pub fn read<T>(&self, read: impl FnOnce(&Reader) -> T) -> Option<T> {
+        self.store().as_ref().map(|store| read(&store.reader()))
+    }
+
+    /// The store file's length; 0 while it is closed.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
-        self.file_bytes.load(Ordering::Relaxed)
+        self.store().as_ref().map_or(0, |store| store.file_bytes())
     }
 }
 

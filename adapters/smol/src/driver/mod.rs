@@ -44,7 +44,7 @@ pub trait Perform<M: Machine>: Send + 'static {
     type Receipt: Send;
 
     /// Notes an event before the machine takes it. Nothing for events that need no answer.
-    fn receipt(&self, event: &M::Event) -> Option<Self::Receipt>;
+    fn receipt(&mut self, event: &M::Event) -> Option<Self::Receipt>;
 
     /// Does an effect whose step is durable.
     fn perform(&mut self, effect: M::Effect) -> Flow;
@@ -121,6 +121,8 @@ pub struct Setup<M: Machine, P> {
     pub bounds: Bounds,
     /// Log lines of the driver itself.
     pub log: Log,
+    /// Called when its thread ends, however it does.
+    pub ended: Box<dyn FnOnce() + Send>,
 }
 
 /// An event and when it was queued.
@@ -173,6 +175,17 @@ pub enum Failed {
     Panicked,
 }
 
+/// Calls back when dropped, so also when the thread panics.
+struct OnEnd(Option<Box<dyn FnOnce() + Send>>);
+
+impl Drop for OnEnd {
+    fn drop(&mut self) {
+        if let Some(ended) = self.0.take() {
+            ended();
+        }
+    }
+}
+
 impl<E: Send + 'static> Driver<E> {
     /// Starts the driver's threads.
     ///
@@ -189,7 +202,11 @@ impl<E: Send + 'static> Driver<E> {
         let for_thread = Arc::clone(&health);
         let thread = std::thread::Builder::new()
             .name(setup.name.to_owned())
-            .spawn(move || run::run(setup, events, committer, &for_thread))
+            .spawn(move || {
+                let mut setup = setup;
+                let _ended = OnEnd(Some(std::mem::replace(&mut setup.ended, Box::new(|| {}))));
+                run::run(setup, events, committer, &for_thread)
+            })
             .map_err(|_| Failed::Thread)?;
         Ok(Self { events: Events(sender), health, thread })
     }
@@ -201,11 +218,5 @@ impl<E: Send + 'static> Driver<E> {
     pub fn join(self) -> Result<(), Failed> {
         drop(self.events);
         Ok(self.thread.join().map_err(|_| Failed::Panicked)??)
-    }
-
-    /// Whether the driver's thread has ended.
-    #[must_use]
-    pub fn is_finished(&self) -> bool {
-        self.thread.is_finished()
     }
 }

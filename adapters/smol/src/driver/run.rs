@@ -91,7 +91,6 @@ pub(super) fn run<M: Machine, P: Perform<M>>(
     };
     let mut store = setup.store;
     loop {
-        run.health.file_bytes.store(store.file_bytes(), Ordering::Relaxed);
         let mut session = run.begin(store);
         let fault = match run.serve(&mut session) {
             End::Stopped => {
@@ -112,6 +111,7 @@ pub(super) fn run<M: Machine, P: Perform<M>>(
 impl<M: Machine, P: Perform<M>> Run<M, P> {
     fn begin(&mut self, store: RedbStore) -> Session<M, P> {
         let store = Arc::new(store);
+        self.health.set_store(Some(&store));
         Session {
             machine: (self.build)(),
             reader: store.reader(),
@@ -299,6 +299,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
     fn close(&self, session: Session<M, P>) {
         let Session { machine, reader, store, open, committing, .. } = session;
         drop((machine, reader));
+        self.health.set_store(None);
         let mut result = match committing {
             Some(_) => future::block_on(self.committer.done()).result,
             None => Ok(()),
@@ -318,6 +319,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
     fn lose(&mut self, session: Session<M, P>) -> u64 {
         let Session { machine, reader, store, open, committing, failed, .. } = session;
         drop((machine, reader));
+        self.health.set_store(None);
         let (mut lost, mut unsaid) = (Vec::new(), Vec::new());
         if let Some(batch) = committing {
             // A read failed while this one was on its way; it may still arrive.

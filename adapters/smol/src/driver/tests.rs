@@ -124,7 +124,7 @@ impl Recorder {
 impl Perform<Toy> for Recorder {
     type Receipt = Event;
 
-    fn receipt(&self, event: &Event) -> Option<Event> {
+    fn receipt(&mut self, event: &Event) -> Option<Event> {
         Some(event.clone())
     }
 
@@ -178,6 +178,7 @@ fn start(location: Location, recorder: &Recorder, log: &Log) -> (Driver<Event>, 
         perform: recorder.clone(),
         bounds: Bounds { retry_ms: 40, retry_max_ms: 80, ..Bounds::default() },
         log: log.clone(),
+        ended: Box::new(|| {}),
     })
     .unwrap();
     (driver, location)

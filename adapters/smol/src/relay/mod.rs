@@ -18,7 +18,7 @@ mod socket;
 mod tests;
 
 pub use run::run;
-pub use service::{Running, StartError, start, start_with};
+pub use service::{Running, StartError, start};
 
 use crate::log::Level;
 use messaging_machines::relay::limits::Limits;

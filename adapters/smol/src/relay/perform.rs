@@ -121,7 +121,7 @@ fn frame_answer(frame: &Received<ClientFrame>) -> Option<Answer> {
 impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
     type Receipt = Receipt;
 
-    fn receipt(&self, event: &Event) -> Option<Receipt> {
+    fn receipt(&mut self, event: &Event) -> Option<Receipt> {
         receipt(event)
     }
 

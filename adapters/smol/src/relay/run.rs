@@ -5,7 +5,6 @@ use super::service::{StartError, start};
 use crate::log::Log;
 use crate::process;
 use serde_json::Value;
-use std::time::Duration;
 
 /// Runs the relay until it is told to stop. The exit status: 0 stopped, 1 not started, 70 an internal failure, 78 a
 /// store that is not ours to open.
@@ -13,11 +12,11 @@ use std::time::Duration;
 pub fn run(options: &RelayOptions) -> u8 {
     let log = Log::stderr(options.log_level);
     process::exit_on_panic("relay.fatal", &log);
-    let signals = match process::Signals::new() {
-        Ok(signals) => signals,
+    let waiter = match process::Waiter::new() {
+        Ok(waiter) => waiter,
         Err(error) => return refuse(&format!("internal: signals: {error}")),
     };
-    let relay = match start(options, &log) {
+    let relay = match start(options, &log, waiter.ended()) {
         Ok(relay) => relay,
         Err(StartError::Refused(reason)) => {
             let message = match reason.as_str() {
@@ -38,11 +37,9 @@ pub fn run(options: &RelayOptions) -> u8 {
     };
     process::say(&format!("messaging-relay: ready {}", relay.address.port()));
     process::notify(process::Notice::Ready);
-    while !signals.wait(Duration::from_millis(500)) {
-        if relay.is_finished() {
-            log.error("relay.fatal", &[("origin", "driver".into())]);
-            return process::SOFTWARE;
-        }
+    if waiter.wait() == process::Wake::Ended {
+        log.error("relay.fatal", &[("origin", "driver".into())]);
+        return process::SOFTWARE;
     }
     process::notify(process::Notice::Stopping);
     log.info("relay.stopping", &[]);

@@ -72,31 +72,24 @@ pub struct Running {
     workers: Vec<std::thread::JoinHandle<()>>,
 }
 
-/// Starts the relay.
+/// Starts the relay. `ended` is called when its machine's thread ends, told or not.
 ///
 /// # Errors
 /// Why it did not start.
-pub fn start(options: &RelayOptions, log: &Log) -> Result<Running, StartError> {
-    start_with(options, log, messaging_machines::relay::Relay::new)
+pub fn start(
+    options: &RelayOptions,
+    log: &Log,
+    ended: Box<dyn FnOnce() + Send>,
+) -> Result<Running, StartError> {
+    start_at(options, Location::new(&options.db), log, ended, messaging_machines::relay::Relay::new)
 }
 
 /// Starts a relay around any machine that speaks its events and effects.
-///
-/// # Errors
-/// As [`start`].
-pub fn start_with<M, B>(options: &RelayOptions, log: &Log, build: B) -> Result<Running, StartError>
-where
-    M: Machine<Event = Event, Effect = Effect> + 'static,
-    B: Fn(Config) -> M + Send + 'static,
-{
-    start_at(options, Location::new(&options.db), log, build)
-}
-
-/// As [`start_with`], over a store that tests can make fail.
 pub(super) fn start_at<M, B>(
     options: &RelayOptions,
     location: Location,
     log: &Log,
+    ended: Box<dyn FnOnce() + Send>,
     build: B,
 ) -> Result<Running, StartError>
 where
@@ -136,6 +129,7 @@ where
         perform: Performer::new(Arc::clone(&shared)),
         bounds: Bounds::default(),
         log: log.clone(),
+        ended,
     })
     .map_err(|error| StartError::failed(Code::Internal, error.to_string()))?;
     let executor = Arc::new(Executor::new());
@@ -161,12 +155,6 @@ where
 }
 
 impl Running {
-    /// Whether the machine's thread has ended, which it does only when it is stopped or fails.
-    #[must_use]
-    pub fn is_finished(&self) -> bool {
-        self.driver.is_finished()
-    }
-
     /// Stops gracefully (`§7`): accepts nothing more, lets the machine commit and say its last, closes every
     /// socket with 1001, closes the store.
     ///

@@ -148,7 +148,7 @@ fn world(change: impl FnOnce(&mut RelayOptions)) -> World {
     let faults = Faults::default();
     let log = Log::kept();
     let location = Location::with_faults(&options.db, faults.clone());
-    let relay = start_at(&options, location, &log, |_| Fake::default()).unwrap();
+    let relay = start_at(&options, location, &log, Box::new(|| {}), |_| Fake::default()).unwrap();
     World { relay, log, faults, _dir: dir }
 }
 

@@ -145,7 +145,7 @@ impl RedbStore {
         builder.set_cache_size(options.cache_bytes);
         let db = location.create(&builder, file)?;
         if new {
-            sync_folder(location.path()).map_err(io_fault)?;
+            crate::files::sync_folder(location.path()).map_err(io_fault)?;
         }
         let fresh = check(&db, schema)?;
         let store = Self {
@@ -216,11 +216,6 @@ fn is_foreign(file: &mut File) -> std::io::Result<bool> {
     file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start)?;
     file.rewind()?;
     Ok(!start.iter().all(|byte| *byte == 0) && start != MAGIC)
-}
-
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
 }
 
 fn io_fault(error: std::io::Error) -> OpenError {

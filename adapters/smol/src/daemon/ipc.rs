@@ -1,0 +1,152 @@
+//! Local connections: lines in, lines out (contract ipc §1).
+
+use crate::client::IPC_REQUEST_BYTES;
+use crate::driver::Events;
+use crate::outbox::{Item, Outbox};
+use async_io::{Async, Timer};
+use futures_lite::{AsyncWriteExt, future};
+use messaging_machines::daemon::io::{Event, IpcId, Tier};
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// `ipcBufferBytes`: unsent bytes to one connection.
+pub(super) const IPC_BUFFER_BYTES: usize = 33_554_432;
+/// How long a closing connection may take to read what waits.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+const CHUNK_BYTES: usize = 16 * 1024;
+
+/// The open local connections.
+#[derive(Debug, Default)]
+pub(super) struct Ipc {
+    open: Mutex<BTreeMap<IpcId, Arc<Outbox>>>,
+    total: Arc<AtomicUsize>,
+}
+
+impl Ipc {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpcId, Arc<Outbox>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn get(&self, id: IpcId) -> Option<Arc<Outbox>> {
+        self.lock().get(&id).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Outbox>> {
+        self.lock().values().cloned().collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+}
+
+/// Serves one connection from its accept to its end.
+pub(super) async fn serve(
+    ipc: &Ipc,
+    id: IpcId,
+    tier: Tier,
+    stream: Async<UnixStream>,
+    events: Events<Event>,
+) {
+    let outbox = Arc::new(Outbox::new(Arc::clone(&ipc.total)));
+    ipc.lock().insert(id, Arc::clone(&outbox));
+    if events.send(Event::IpcOpened { conn: id, tier }).await {
+        future::or(read(&outbox, id, &stream, &events), write(&outbox, &stream)).await;
+    }
+    outbox.abort();
+    ipc.lock().remove(&id);
+    events.send(Event::IpcClosed { conn: id }).await;
+}
+
+/// Turns bytes into lines until the end of the stream.
+async fn read(outbox: &Outbox, id: IpcId, stream: &Async<UnixStream>, events: &Events<Event>) {
+    let mut pending: Vec<u8> = Vec::new();
+    let mut chunk = [0; CHUNK_BYTES];
+    let mut too_long = false;
+    loop {
+        let count = match stream.get_ref().read(&mut chunk) {
+            Ok(0) => return,
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if stream.readable().await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        };
+        // Nothing is heard behind a close, nor behind a line that was too long.
+        if too_long || outbox.ending().is_some() {
+            continue;
+        }
+        let mut rest = &chunk[..count];
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            pending.extend_from_slice(&rest[..end]);
+            rest = &rest[end + 1..];
+            let line = std::mem::take(&mut pending);
+            too_long = line.len() > IPC_REQUEST_BYTES;
+            if !send(events, id, line).await {
+                return;
+            }
+            if too_long {
+                break;
+            }
+        }
+        if !too_long {
+            pending.extend_from_slice(rest);
+            if pending.len() > IPC_REQUEST_BYTES {
+                too_long = true;
+                if !send(events, id, std::mem::take(&mut pending)).await {
+                    return;
+                }
+            }
+        }
+        if pending.is_empty() {
+            // A long line's room is not kept for the next one.
+            pending = Vec::new();
+        }
+    }
+}
+
+async fn send(events: &Events<Event>, id: IpcId, line: Vec<u8>) -> bool {
+    let event = if line.len() > IPC_REQUEST_BYTES {
+        Event::IpcTooLong { conn: id }
+    } else {
+        Event::IpcLine { conn: id, line }
+    };
+    events.send(event).await
+}
+
+/// Writes what waits until a close.
+async fn write(outbox: &Outbox, stream: &Async<UnixStream>) {
+    loop {
+        match outbox.next() {
+            Some(Item::Text(mut line)) => {
+                let bytes = line.len();
+                line.push('\n');
+                if !write_line(outbox, stream, line.as_bytes()).await {
+                    return;
+                }
+                outbox.flushed(bytes);
+            }
+            Some(Item::Mark) => {}
+            Some(Item::Close(_) | Item::Abort) => return,
+            None => outbox.ready().await,
+        }
+    }
+}
+
+/// Writes a line; whether it was taken. A connection that is to be closed has a time limit.
+async fn write_line(outbox: &Outbox, mut stream: &Async<UnixStream>, line: &[u8]) -> bool {
+    let late = async {
+        outbox.ended(false).await;
+        Timer::after(CLOSE_TIMEOUT).await;
+        false
+    };
+    future::or(async { stream.write_all(line).await.is_ok() }, late).await
+}

@@ -1,0 +1,40 @@
+//! The daemon as a process: a private home, one owner, two Unix sockets, one link to a relay (`messaging/1 §8`).
+//!
+//! [`run`] is the process, from its options to its exit status; [`start`] is the service in it.
+
+mod dial;
+mod ipc;
+mod keep;
+mod link;
+mod lock;
+mod perform;
+mod run;
+mod service;
+mod sockets;
+#[cfg(test)]
+mod tests;
+
+pub use run::run;
+pub use service::{Running, StartError, start};
+
+use crate::home::Home;
+use crate::log::Level;
+
+/// Everything `messagingd` can be told (contract ipc §6.2).
+#[derive(Clone, Debug)]
+pub struct DaemonOptions {
+    /// The home.
+    pub home: Home,
+    /// The loudest log lines.
+    pub log_level: Level,
+    /// The release.
+    pub version: String,
+}
+
+impl DaemonOptions {
+    /// The defaults, for this release.
+    #[must_use]
+    pub fn new(home: Home) -> Self {
+        Self { home, log_level: Level::Info, version: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+}
