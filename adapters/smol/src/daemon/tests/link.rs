@@ -14,6 +14,8 @@ fn relay(
     let url = format!("ws://{}/v1/connect", listener.local_addr().unwrap());
     let thread = std::thread::spawn(move || {
         let stream = listener.accept().unwrap().0;
+        // The shape is tungstenite's.
+        #[expect(clippy::result_large_err)]
         let accept = |request: &Request, mut response: Response| {
             assert_eq!(request.uri().path(), "/v1/connect");
             let offered = request.headers()["sec-websocket-protocol"].clone();
