@@ -1,2 +1,5 @@
-//! messaging-relay
-fn main() {}
+//! `messaging-relay`: the relay.
+
+fn main() -> std::process::ExitCode {
+    messaging::relay::main(std::env::args_os().collect())
+}

@@ -1,0 +1,175 @@
+//! People and agents: `contacts`, `people`, `person`, `agents`, `agent` and `notices`.
+
+use super::args::{Agent, Notices, People, Person};
+use super::chats;
+use super::failure::Failure;
+use super::output::{self, FAINT, STRONG};
+use super::shell::Shell;
+use super::value::{Read, array, object, string};
+use messaging_proto::json::Value;
+use std::time::Duration;
+
+pub(super) fn contacts(shell: &mut Shell) -> Result<(), Failure> {
+    let contacts = shell.call("contacts.list", object([]))?;
+    shell.out.result(&contacts, || {
+        let rows: Vec<Vec<String>> = contacts
+            .items("entries")
+            .iter()
+            .map(|entry| {
+                vec![
+                    output::clean(entry.text("address")),
+                    output::clean(entry.text("client")),
+                    entry.text("state").to_owned(),
+                    expect(entry),
+                    output::clean(entry.maybe("doing").unwrap_or_default()),
+                ]
+            })
+            .collect();
+        if rows.is_empty() {
+            return "No agents yet: an agent shows up once it registers with its daemon.".to_owned();
+        }
+        output::table(&["ADDRESS", "CLIENT", "STATE", "A MESSAGE NOW", "DOING"], &rows)
+    });
+    Ok(())
+}
+
+fn expect(entry: &Value) -> String {
+    match entry.maybe("expect") {
+        Some("offline") => "waits for their machine",
+        Some("kept") => "waits for the agent",
+        Some("wake") => "wakes it",
+        Some("on_read") => "is seen when it checks",
+        Some("next_turn") => "is seen next turn",
+        Some("next_prompt") => "is seen at its next prompt",
+        _ => "",
+    }
+    .to_owned()
+}
+
+pub(super) fn people(shell: &mut Shell, args: People) -> Result<(), Failure> {
+    let result = shell.call("people.search", object([("query", string(&args.query))]))?;
+    shell.out.result(&result, || {
+        let rows: Vec<Vec<String>> = result
+            .items("people")
+            .iter()
+            .map(|person| vec![output::clean(person.text("name")), output::clean(person.text("org"))])
+            .collect();
+        if rows.is_empty() { "Nobody found.".to_owned() } else { output::table(&["PERSON", "TEAM"], &rows) }
+    });
+    Ok(())
+}
+
+pub(super) fn person(shell: &mut Shell, args: Person) -> Result<(), Failure> {
+    let person = shell.call("people.get", object([("person", string(&args.person))]))?;
+    shell.out.result(&person, || {
+        let mut text = format!(
+            "{STRONG}{}{STRONG:#}  {}\n",
+            output::clean(person.text("name")),
+            output::clean(person.text("org"))
+        );
+        let devices: Vec<Vec<String>> = person
+            .items("devices")
+            .iter()
+            .map(|device| {
+                vec![
+                    output::clean(device.text("label")),
+                    if device.flag("online") { "online" } else { "offline" }.to_owned(),
+                    device.text("device").to_owned(),
+                ]
+            })
+            .collect();
+        text.push_str(&output::table(&["MACHINE", "", "ID"], &devices));
+        for change in person.items("deviceChanges") {
+            text.push_str(&format!(
+                "\n{} {} at {}",
+                output::clean(change.text("label")),
+                change.text("change"),
+                change.int("at").map(output::when).unwrap_or_default()
+            ));
+        }
+        text
+    });
+    Ok(())
+}
+
+pub(super) fn agents(shell: &mut Shell) -> Result<(), Failure> {
+    let result = shell.call("agents.list", object([]))?;
+    shell.out.result(&result, || {
+        let rows: Vec<Vec<String>> = result
+            .items("agents")
+            .iter()
+            .map(|agent| {
+                vec![
+                    output::clean(agent.text("agent")),
+                    agent.text("state").to_owned(),
+                    agent.int("unread").unwrap_or_default().to_string(),
+                    agent.int("lastAt").map(output::when).unwrap_or_default(),
+                ]
+            })
+            .collect();
+        if rows.is_empty() {
+            return "No agents on this machine.".to_owned();
+        }
+        output::table(&["AGENT", "STATE", "UNREAD", "LAST"], &rows)
+    });
+    Ok(())
+}
+
+pub(super) fn agent(shell: &mut Shell, args: Agent) -> Result<(), Failure> {
+    let mut members = vec![("agent", string(&args.name))];
+    if let Some(conversation) = &args.with {
+        members.push(("conversation", string(conversation)));
+    }
+    let result = shell.call("agents.read", object(members))?;
+    shell.out.result(&result, || {
+        if result.text("kind") == "entries" {
+            return chats::entries(result.items("entries"));
+        }
+        let rows: Vec<Vec<String>> = result
+            .items("conversations")
+            .iter()
+            .map(|conversation| {
+                vec![
+                    output::clean(conversation.text("conversation")),
+                    conversation.int("unread").unwrap_or_default().to_string(),
+                    conversation.int("lastAt").map(output::when).unwrap_or_default(),
+                ]
+            })
+            .collect();
+        if rows.is_empty() { "No traffic yet.".to_owned() } else { output::table(&["WITH", "UNREAD", "LAST"], &rows) }
+    });
+    Ok(())
+}
+
+pub(super) fn notices(shell: &mut Shell, args: &Notices) -> Result<(), Failure> {
+    if args.follow {
+        shell.call("notice.subscribe", object([("lines", Value::Bool(true))]))?;
+        loop {
+            let Some(event) = shell.event(Some(Duration::from_secs(3600)))? else { continue };
+            if let Some(notice) = event.get("notice") {
+                shell.out.result(notice, || describe(notice));
+            }
+        }
+    }
+    let list = shell.call("notice.list", object([("lines", Value::Bool(true))]))?;
+    shell.out.result(&list, || {
+        let lines: Vec<String> = list.items("notices").iter().map(describe).collect();
+        if lines.is_empty() { "Nothing new.".to_owned() } else { lines.join("\n") }
+    });
+    let ids: Vec<Value> = list.items("notices").iter().map(|notice| string(notice.text("id"))).collect();
+    if args.ack && !ids.is_empty() {
+        shell.call("notice.ack", object([("ids", array(ids))]))?;
+    }
+    Ok(())
+}
+
+fn describe(notice: &Value) -> String {
+    let from = notice.get("from").map(|from| output::clean(from.text("name"))).unwrap_or_default();
+    format!(
+        "{FAINT}{}{FAINT:#}  {}  {}  {}",
+        notice.int("at").map(output::when).unwrap_or_default(),
+        notice.text("category"),
+        if from.is_empty() { output::clean(notice.text("conversation")) } else { from },
+        output::clean(notice.maybe("line").unwrap_or_default())
+    )
+}

@@ -1,0 +1,153 @@
+//! Verbs about mail and tasks.
+
+use argh::FromArgs;
+use std::path::PathBuf;
+
+/// write to an agent, a person, a channel, or give an agent a task
+#[derive(FromArgs)]
+#[argh(
+    subcommand,
+    name = "send",
+    example = "messaging send bob/agent \"Is the build green?\"\nmessaging send bob/agent --task \"Run the migration on staging\"\nmessaging send \"#eng\" \"Deploying at five\"\ngit diff | messaging send bob/agent -"
+)]
+pub(crate) struct Send {
+    /// person/agent, person/agent@label, person, #channel or me
+    #[argh(positional)]
+    pub(crate) to: String,
+    /// the text, or - to read it from standard input
+    #[argh(positional)]
+    pub(crate) text: Option<String>,
+    /// ask for a task instead of sending a message
+    #[argh(switch)]
+    pub(crate) task: bool,
+    /// attach a file; repeat for more
+    #[argh(option)]
+    pub(crate) file: Vec<PathBuf>,
+    /// the message this answers
+    #[argh(option)]
+    pub(crate) reply_to: Option<String>,
+    /// the task this continues
+    #[argh(option)]
+    pub(crate) task_id: Option<String>,
+    /// the task of yours on whose behalf you ask
+    #[argh(option)]
+    pub(crate) on_behalf_of: Option<String>,
+    /// a key that makes a repeated call send once
+    #[argh(option)]
+    pub(crate) key: Option<String>,
+    /// do not wake a sleeping agent
+    #[argh(switch)]
+    pub(crate) no_wake: bool,
+    /// wait until the message was delivered, at most this many seconds
+    #[argh(option)]
+    pub(crate) wait: Option<u64>,
+}
+
+/// mail and task requests to this terminal, unread ones first shown
+#[derive(FromArgs)]
+#[argh(subcommand, name = "inbox", example = "messaging inbox\nmessaging inbox --all --limit 100\nmessaging inbox --wait 60")]
+pub(crate) struct Inbox {
+    /// read ones too
+    #[argh(switch)]
+    pub(crate) all: bool,
+    /// at most this many (default 50)
+    #[argh(option, default = "50")]
+    pub(crate) limit: u64,
+    /// wait until something is unread, at most this many seconds
+    #[argh(option)]
+    pub(crate) wait: Option<u64>,
+}
+
+/// read one message or a conversation
+#[derive(FromArgs)]
+#[argh(subcommand, name = "read", example = "messaging read 01M7Q5F6K8FS28ZVG7YPT2PQY9\nmessaging read --with dm:bob\nmessaging read --with agent:bob/agent")]
+pub(crate) struct Read {
+    /// an inbox item or something you sent
+    #[argh(positional)]
+    pub(crate) id: Option<String>,
+    /// dm:<person>, channel:<name> or agent:<person>/<agent>
+    #[argh(option)]
+    pub(crate) with: Option<String>,
+    /// only what came before this cursor
+    #[argh(option)]
+    pub(crate) before: Option<String>,
+    /// at most this many (default 50)
+    #[argh(option)]
+    pub(crate) limit: Option<u64>,
+}
+
+/// how far something you sent has come
+#[derive(FromArgs)]
+#[argh(subcommand, name = "sent")]
+pub(crate) struct Sent {
+    /// the envelope's id, as `send` printed it
+    #[argh(positional)]
+    pub(crate) id: String,
+}
+
+/// tasks this terminal asked for or was asked
+#[derive(FromArgs)]
+#[argh(subcommand, name = "tasks")]
+pub(crate) struct Tasks {
+    /// requester or executor
+    #[argh(option)]
+    pub(crate) role: Option<String>,
+    /// a state, such as working or input_required
+    #[argh(option)]
+    pub(crate) state: Option<String>,
+}
+
+/// look at, work on or cancel one task
+#[derive(FromArgs)]
+#[argh(subcommand, name = "task")]
+pub(crate) struct Task {
+    #[argh(subcommand)]
+    pub(crate) verb: TaskVerb,
+}
+
+#[derive(FromArgs)]
+#[argh(subcommand)]
+pub(crate) enum TaskVerb {
+    Show(TaskShow),
+    Update(TaskUpdate),
+    Cancel(TaskCancel),
+}
+
+/// the request, its history, its state and what came of it
+#[derive(FromArgs)]
+#[argh(subcommand, name = "show")]
+pub(crate) struct TaskShow {
+    /// the task's id
+    #[argh(positional)]
+    pub(crate) id: String,
+}
+
+/// report progress or a result, as the one who works on it
+#[derive(FromArgs)]
+#[argh(subcommand, name = "update", example = "messaging task update 01M7… --state working --message \"on it\"\nmessaging task update 01M7… --state completed --artifact report.txt")]
+pub(crate) struct TaskUpdate {
+    /// the task's id
+    #[argh(positional)]
+    pub(crate) id: String,
+    /// working, input_required, auth_required, completed, failed or rejected
+    #[argh(option)]
+    pub(crate) state: Option<String>,
+    /// a status text
+    #[argh(option)]
+    pub(crate) message: Option<String>,
+    /// a file that is the result
+    #[argh(option)]
+    pub(crate) artifact: Option<PathBuf>,
+}
+
+/// ask the one who works on it to stop
+#[derive(FromArgs)]
+#[argh(subcommand, name = "cancel")]
+pub(crate) struct TaskCancel {
+    /// the task's id
+    #[argh(positional)]
+    pub(crate) id: String,
+    /// why
+    #[argh(option)]
+    pub(crate) reason: Option<String>,
+}

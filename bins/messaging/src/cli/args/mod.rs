@@ -1,0 +1,105 @@
+//! The table of verbs. Doc comments here are the help text.
+
+mod chats;
+mod mail;
+mod people;
+mod service;
+mod team;
+
+pub(crate) use chats::*;
+pub(crate) use mail::*;
+pub(crate) use people::*;
+pub(crate) use service::*;
+pub(crate) use team::*;
+
+use argh::FromArgs;
+use std::path::PathBuf;
+
+/// Stands for a bare `-` (read standard input), which the parser would take for an option.
+pub(crate) const STDIN: &str = "\u{1}-";
+
+/// The flags that may stand anywhere, and what is left.
+#[derive(Debug)]
+pub(crate) struct Hoisted {
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) json: bool,
+    pub(crate) rest: Vec<String>,
+}
+
+/// Takes `--home <dir>` and `--json` out of the arguments, wherever they stand before a `--`.
+pub(crate) fn hoist(arguments: Vec<String>) -> Result<Hoisted, String> {
+    let mut hoisted = Hoisted { home: None, json: false, rest: Vec::new() };
+    let mut arguments = arguments.into_iter().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--" => {
+                hoisted.rest.push(argument);
+                hoisted.rest.extend(arguments);
+                return Ok(hoisted);
+            }
+            "--json" => hoisted.json = true,
+            "--home" => match arguments.next() {
+                Some(home) => hoisted.home = Some(home.into()),
+                None => return Err("--home needs a folder".to_owned()),
+            },
+            "-" => hoisted.rest.push(STDIN.to_owned()),
+            text => match text.strip_prefix("--home=") {
+                Some(home) => hoisted.home = Some(home.into()),
+                None => hoisted.rest.push(argument),
+            },
+        }
+    }
+    Ok(hoisted)
+}
+
+/// Agents on your teammates' machines: find them, message them, give them tasks, and stay in charge.
+///
+/// --home <dir> (default $MESSAGING_HOME, else ~/.messaging) and --json may stand anywhere. Two more verbs run
+/// the services: `messaging relay --help` and `messaging daemon run --help`.
+#[derive(FromArgs)]
+#[argh(
+    example = "See it work, with nothing set up:\n    messaging demo",
+    example = "Found a team and invite a teammate:\n    messaging daemon start\n    messaging team create --relay ws://127.0.0.1:8787 --name Blue --person alice --label laptop\n    messaging team invite bob",
+    example = "Write to an agent and see what came back:\n    messaging send bob/agent \"Is the build green?\"\n    messaging inbox",
+    error_code(1, "an error; the code is the first word after `messaging:`"),
+    error_code(2, "the arguments are wrong"),
+    error_code(3, "no daemon of this release answers, or it refused its store"),
+    error_code(4, "you answered no")
+)]
+pub(crate) struct Cli {
+    /// act as this terminal session instead of `cli`
+    #[argh(option)]
+    pub(crate) r#as: Option<String>,
+    #[argh(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(FromArgs)]
+#[argh(subcommand)]
+pub(crate) enum Verb {
+    Demo(Demo),
+    Daemon(Daemon),
+    Status(Status),
+    Team(Team),
+    Identity(Identity),
+    Contacts(Contacts),
+    Send(Send),
+    Inbox(Inbox),
+    Read(Read),
+    Sent(Sent),
+    Search(Search),
+    Tasks(Tasks),
+    Task(Task),
+    Chats(Chats),
+    Chat(Chat),
+    Channel(Channel),
+    People(People),
+    Person(Person),
+    Grants(Grants),
+    Grant(Grant),
+    Requests(Requests),
+    Answer(Answer),
+    Agents(Agents),
+    Agent(Agent),
+    Notices(Notices),
+}

@@ -1,0 +1,173 @@
+//! Verbs about the team and this machine's keys.
+
+use argh::FromArgs;
+
+/// found a team, bring machines in, and administer it
+#[derive(FromArgs)]
+#[argh(
+    subcommand,
+    name = "team",
+    example = "messaging team create --relay wss://relay.example --name Blue --person alice --label laptop\nmessaging team invite bob\nmessaging team join messaging1.… --label desk\nmessaging team info"
+)]
+pub(crate) struct Team {
+    #[argh(subcommand)]
+    pub(crate) verb: TeamVerb,
+}
+
+#[derive(FromArgs)]
+#[argh(subcommand)]
+pub(crate) enum TeamVerb {
+    Create(TeamCreate),
+    Prepare(TeamPrepare),
+    Invite(TeamInvite),
+    Revoke(TeamRevoke),
+    Join(TeamJoin),
+    Pair(TeamPair),
+    Add(TeamAdd),
+    Claim(TeamClaim),
+    PairCancel(TeamPairCancel),
+    Info(TeamInfo),
+    Remove(TeamRemove),
+    Role(TeamRole),
+}
+
+/// found a team at a relay; you become its admin
+#[derive(FromArgs)]
+#[argh(subcommand, name = "create")]
+pub(crate) struct TeamCreate {
+    /// the relay: wss://host, or ws:// on this machine
+    #[argh(option)]
+    pub(crate) relay: String,
+    /// what the team is called
+    #[argh(option)]
+    pub(crate) name: String,
+    /// your name in the team: a to z, 0 to 9 and -
+    #[argh(option)]
+    pub(crate) person: String,
+    /// this machine's name
+    #[argh(option)]
+    pub(crate) label: String,
+}
+
+/// make the founding keys now, for a relay that lists who may found a team
+#[derive(FromArgs)]
+#[argh(subcommand, name = "prepare")]
+pub(crate) struct TeamPrepare {}
+
+/// make a ticket that lets one machine join as this person
+#[derive(FromArgs)]
+#[argh(subcommand, name = "invite", example = "messaging team invite bob --ttl 24")]
+pub(crate) struct TeamInvite {
+    /// the person the machine belongs to
+    #[argh(positional)]
+    pub(crate) person: String,
+    /// hours until the ticket expires (default 168)
+    #[argh(option, default = "168")]
+    pub(crate) ttl: u64,
+}
+
+/// make a ticket useless
+#[derive(FromArgs)]
+#[argh(subcommand, name = "revoke")]
+pub(crate) struct TeamRevoke {
+    /// the invite's id
+    #[argh(positional)]
+    pub(crate) invite: String,
+}
+
+/// join a team with a ticket
+#[derive(FromArgs)]
+#[argh(subcommand, name = "join", example = "messaging team join messaging1.… --label desk\nmessaging team join - --label desk < ticket.txt")]
+pub(crate) struct TeamJoin {
+    /// the ticket, or - to read it from standard input
+    #[argh(positional)]
+    pub(crate) ticket: String,
+    /// this machine's name (default: its host name)
+    #[argh(option)]
+    pub(crate) label: Option<String>,
+}
+
+/// make keys for this machine and print the card an admin adds
+#[derive(FromArgs)]
+#[argh(subcommand, name = "pair")]
+pub(crate) struct TeamPair {
+    /// the team card (`messaging team info` prints it)
+    #[argh(positional)]
+    pub(crate) card: String,
+    /// the person this machine belongs to
+    #[argh(option)]
+    pub(crate) person: String,
+    /// this machine's name
+    #[argh(option)]
+    pub(crate) label: String,
+}
+
+/// admit a machine by its card
+#[derive(FromArgs)]
+#[argh(subcommand, name = "add")]
+pub(crate) struct TeamAdd {
+    /// the admit card that `messaging team pair` printed
+    #[argh(positional)]
+    pub(crate) card: String,
+}
+
+/// take up the membership an admin added
+#[derive(FromArgs)]
+#[argh(subcommand, name = "claim")]
+pub(crate) struct TeamClaim {}
+
+/// forget pending keys
+#[derive(FromArgs)]
+#[argh(subcommand, name = "pair-cancel")]
+pub(crate) struct TeamPairCancel {}
+
+/// the team, its machines and its invites
+#[derive(FromArgs)]
+#[argh(subcommand, name = "info")]
+pub(crate) struct TeamInfo {}
+
+/// remove a machine for ever
+#[derive(FromArgs)]
+#[argh(subcommand, name = "remove", example = "messaging team remove bob@desk")]
+pub(crate) struct TeamRemove {
+    /// a machine id, or person@label
+    #[argh(positional)]
+    pub(crate) machine: String,
+}
+
+/// make a machine's role admin or member
+#[derive(FromArgs)]
+#[argh(subcommand, name = "role", example = "messaging team role bob@desk admin")]
+pub(crate) struct TeamRole {
+    /// a machine id, or person@label
+    #[argh(positional)]
+    pub(crate) machine: String,
+    /// admin or member
+    #[argh(positional)]
+    pub(crate) role: String,
+}
+
+/// this machine's keys
+#[derive(FromArgs)]
+#[argh(subcommand, name = "identity", example = "messaging identity show\nmessaging identity rotate-enc")]
+pub(crate) struct Identity {
+    #[argh(subcommand)]
+    pub(crate) verb: IdentityVerb,
+}
+
+#[derive(FromArgs)]
+#[argh(subcommand)]
+pub(crate) enum IdentityVerb {
+    Show(IdentityShow),
+    RotateEnc(IdentityRotateEnc),
+}
+
+/// this machine's id and membership
+#[derive(FromArgs)]
+#[argh(subcommand, name = "show")]
+pub(crate) struct IdentityShow {}
+
+/// replace the encryption key; the old one opens mail on its way for a week
+#[derive(FromArgs)]
+#[argh(subcommand, name = "rotate-enc")]
+pub(crate) struct IdentityRotateEnc {}

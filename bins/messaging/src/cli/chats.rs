@@ -1,0 +1,245 @@
+//! Lines in chats: `send` to a person or a channel, `chats`, `chat …`, `channel …`, `search`, and conversations.
+
+use super::args::{ChannelVerb, ChatVerb, Search, Send};
+use super::failure::Failure;
+use super::output::{self, BAD, FAINT, STRONG, WAITING};
+use super::shell::Shell;
+use super::value::{Read, array, number, object, string};
+use messaging_proto::json::Value;
+
+/// The room an address of a line names.
+fn room(shell: &mut Shell, to: &str) -> Result<String, Failure> {
+    if let Some(name) = to.strip_prefix('#') {
+        return Ok(format!("channel:{name}"));
+    }
+    if to == "me" {
+        let device = shell.call("device.status", object([]))?;
+        let person = device.maybe("person").ok_or_else(|| Failure::new("no_identity", "you are in no team yet"))?;
+        return Ok(format!("dm:{person}"));
+    }
+    Ok(format!("dm:{to}"))
+}
+
+/// Writes a line as the person.
+pub(super) fn line(shell: &mut Shell, args: &Send, text: Option<String>) -> Result<(), Failure> {
+    if args.task || !args.file.is_empty() || args.task_id.is_some() || args.on_behalf_of.is_some() {
+        return Err(Failure::usage("a person or a channel takes a line of text and nothing else")
+            .with_remedy("name an agent: person/agent."));
+    }
+    let text = text.ok_or_else(|| Failure::usage("there is nothing to send"))?;
+    let mut members = vec![("conversation", string(&room(shell, &args.to)?)), ("text", string(&text))];
+    if let Some(thread) = &args.reply_to {
+        members.push(("thread", string(thread)));
+    }
+    if let Some(key) = &args.key {
+        members.push(("clientId", string(key)));
+    }
+    let result = shell.call("person.send", object(members))?;
+    shell.out.result(&result, || {
+        let id = result.get("line").map(|line| line.text("id").to_owned()).unwrap_or_default();
+        format!("Written. {FAINT}{id}{FAINT:#}")
+    });
+    Ok(())
+}
+
+pub(super) fn list(shell: &mut Shell) -> Result<(), Failure> {
+    let list = shell.call("conv.list", object([]))?;
+    shell.out.result(&list, || {
+        let rows: Vec<Vec<String>> = list
+            .items("conversations")
+            .iter()
+            .map(|conversation| {
+                vec![
+                    output::clean(conversation.text("conversation")),
+                    conversation.int("unread").unwrap_or_default().to_string(),
+                    conversation.int("lastAt").map(output::when).unwrap_or_default(),
+                ]
+            })
+            .collect();
+        if rows.is_empty() {
+            return "No conversations yet.".to_owned();
+        }
+        output::table(&["CONVERSATION", "UNREAD", "LAST"], &rows)
+    });
+    Ok(())
+}
+
+pub(super) fn run(shell: &mut Shell, verb: ChatVerb) -> Result<(), Failure> {
+    match verb {
+        ChatVerb::MarkRead(args) => {
+            let up_to = match args.up_to {
+                Some(up_to) => up_to,
+                None => {
+                    let page = shell.call(
+                        "conv.read",
+                        object([("conversation", string(&args.room)), ("limit", number(1))]),
+                    )?;
+                    page.items("lines").last().and_then(|line| line.int("seq")).unwrap_or_default()
+                }
+            };
+            let result = shell
+                .call("conv.markRead", object([("conversation", string(&args.room)), ("upTo", number(up_to))]))?;
+            shell.out.result(&result, || format!("{} unread.", result.int("unread").unwrap_or_default()));
+            Ok(())
+        }
+        ChatVerb::Follow(args) => {
+            let params = args.since.map_or_else(|| object([]), |since| object([("since", number(since))]));
+            let result = shell.call("conv.subscribe", params)?;
+            if result.flag("gap") {
+                output::complain("Some changes are missing: read the conversations anew.");
+            }
+            loop {
+                let Some(event) = shell.event(None)? else { return Ok(()) };
+                if event.text("type") != "conv" {
+                    continue;
+                }
+                shell.out.result(&event, || {
+                    format!(
+                        "{}  {}  {}  {}",
+                        event.int("seq").unwrap_or_default(),
+                        output::clean(event.text("conversation")),
+                        event.text("change"),
+                        output::clean(event.text("person"))
+                    )
+                });
+            }
+        }
+    }
+}
+
+pub(super) fn channel(shell: &mut Shell, verb: ChannelVerb) -> Result<(), Failure> {
+    let people = |persons: &[String]| array(persons.iter().map(|person| string(person)));
+    let result = match &verb {
+        ChannelVerb::Create(args) => shell.call(
+            "channel.create",
+            object([("name", string(&args.name)), ("persons", people(&args.persons))]),
+        )?,
+        ChannelVerb::Invite(args) => shell.call(
+            "channel.invite",
+            object([("name", string(&args.name)), ("persons", people(&args.persons))]),
+        )?,
+        ChannelVerb::Remove(args) => shell.call(
+            "channel.remove",
+            object([("name", string(&args.name)), ("persons", people(&args.persons))]),
+        )?,
+        ChannelVerb::Leave(args) => shell.call("channel.leave", object([("name", string(&args.name))]))?,
+    };
+    shell.out.result(&result, || match result.get("conversation") {
+        Some(conversation) => {
+            let persons: Vec<&str> = conversation.items("persons").iter().filter_map(Value::as_str).collect();
+            format!("{}: {}", output::clean(conversation.text("conversation")), output::clean(&persons.join(", ")))
+        }
+        None => "You left the channel.".to_owned(),
+    });
+    Ok(())
+}
+
+pub(super) fn search(shell: &mut Shell, args: Search) -> Result<(), Failure> {
+    let mut members = vec![("query", string(&args.query))];
+    if let Some(room) = &args.r#in {
+        members.push(("conversation", string(room)));
+    }
+    let result = shell.call("search", object(members))?;
+    shell.out.result(&result, || {
+        let hits: Vec<String> = result
+            .items("hits")
+            .iter()
+            .map(|hit| format!("{}  {}", output::clean(hit.text("conversation")), describe_line(hit)))
+            .collect();
+        if hits.is_empty() { "Nothing found.".to_owned() } else { hits.join("\n") }
+    });
+    Ok(())
+}
+
+/// `read --with`.
+pub(super) fn conversation(
+    shell: &mut Shell,
+    conversation: &str,
+    before: Option<&str>,
+    limit: Option<u64>,
+) -> Result<(), Failure> {
+    let mut members = vec![("conversation", string(conversation))];
+    if let Some(limit) = limit {
+        members.push(("limit", number(limit)));
+    }
+    if let Some(before) = before {
+        members.push(("before", cursor(before)?));
+    }
+    let page = if conversation.starts_with("agent:") {
+        shell.call_keyed("conv.read", members)?
+    } else {
+        shell.call("conv.read", object(members))?
+    };
+    shell.out.result(&page, || {
+        let mut lines: Vec<String> = page.items("lines").iter().map(describe_line).collect();
+        lines.extend(page.items("entries").iter().map(describe_entry));
+        if page.flag("more") {
+            let earliest = match (page.items("lines").first(), page.items("entries").first()) {
+                (Some(line), _) => line.int("seq").unwrap_or_default().to_string(),
+                (_, Some(entry)) => format!("{}:{}", entry.int("at").unwrap_or_default(), entry.text("id")),
+                _ => String::new(),
+            };
+            lines.insert(0, format!("{FAINT}earlier: --before {earliest}{FAINT:#}"));
+        }
+        if lines.is_empty() { "Nothing yet.".to_owned() } else { lines.join("\n") }
+    });
+    Ok(())
+}
+
+/// A line's number, or `<at>:<id>` with an agent.
+fn cursor(text: &str) -> Result<Value, Failure> {
+    let bad = || Failure::usage("--before takes what `earlier:` showed");
+    match text.split_once(':') {
+        Some((at, id)) => Ok(object([("at", number(at.parse().map_err(|_| bad())?)), ("id", string(id))])),
+        None => Ok(number(text.parse().map_err(|_| bad())?)),
+    }
+}
+
+fn describe_line(line: &Value) -> String {
+    let who = match line.maybe("agent") {
+        Some(agent) => format!("{}/{}", line.text("person"), agent),
+        None => line.text("person").to_owned(),
+    };
+    let state = match line.maybe("state") {
+        Some("refused") => format!(" {BAD}refused{BAD:#}"),
+        Some(state @ ("sent" | "held")) => format!(" {WAITING}{state}{WAITING:#}"),
+        _ => String::new(),
+    };
+    format!(
+        "{FAINT}{}{FAINT:#}  {STRONG}{}{STRONG:#}  {}{state}",
+        line.int("at").map(output::when).unwrap_or_default(),
+        output::clean(&who),
+        output::clean(line.text("text"))
+    )
+}
+
+/// Entries of an agent's conversation, one a line.
+pub(super) fn entries(entries: &[Value]) -> String {
+    let lines: Vec<String> = entries.iter().map(describe_entry).collect();
+    if lines.is_empty() { "Nothing yet.".to_owned() } else { lines.join("\n") }
+}
+
+fn describe_entry(entry: &Value) -> String {
+    let arrow = if entry.text("direction") == "out" { "→" } else { "←" };
+    let detail = entry.maybe("state").or_else(|| entry.maybe("stage")).unwrap_or_default();
+    format!(
+        "{FAINT}{}{FAINT:#}  {arrow} {}  {}  {}  {FAINT}{}{FAINT:#}",
+        entry.int("at").map(output::when).unwrap_or_default(),
+        entry.text("type"),
+        detail,
+        output::clean(entry.text("preview")),
+        entry.text("id")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_read_in_both_forms() {
+        assert_eq!(cursor("12").unwrap(), number(12));
+        assert_eq!(cursor("5:01M7").unwrap().int("at"), Some(5));
+        assert!(cursor("x").is_err());
+    }
+}

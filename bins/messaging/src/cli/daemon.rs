@@ -1,0 +1,163 @@
+//! `daemon start|stop|status|health|snapshot` and `status`.
+
+use super::args::{DaemonVerb, Status};
+use super::failure::Failure;
+use super::output::{self, BAD, FAINT, GOOD, STRONG, WAITING};
+use super::shell::Shell;
+use super::value::{Read, object, string};
+use messaging_proto::json::Value;
+use messaging_smol::client;
+use std::time::Duration;
+
+pub(super) fn run(shell: &mut Shell, verb: DaemonVerb) -> Result<(), Failure> {
+    match verb {
+        DaemonVerb::Start(args) => start(shell, Duration::from_millis(args.wait)),
+        DaemonVerb::Stop(_) => stop(shell),
+        DaemonVerb::Status(_) => status_once(shell),
+        DaemonVerb::Health(_) => {
+            let health = shell.call("daemon.health", object([]))?;
+            shell.out.result(&health, || {
+                let mut line = format!("{}, relay {}", health.text("state"), health.text("relay"));
+                if let Some(alarm) = health.maybe("alarm") {
+                    line.push_str(&format!(", alarm {BAD}{alarm}{BAD:#}"));
+                }
+                line
+            });
+            Ok(())
+        }
+        DaemonVerb::Snapshot(args) => {
+            let params = if args.done { object([("done", Value::Bool(true))]) } else { object([]) };
+            let result = shell.call("daemon.snapshot", params)?;
+            shell.out.result(&result, || match result.maybe("folder") {
+                Some(folder) => format!(
+                    "A copy of the home is in {folder}.\nCopy it away within the hour, then run \
+                     `messaging daemon snapshot --done`. It holds no private key."
+                ),
+                None if result.flag("released") => "The copy is deleted.".to_owned(),
+                None => "No copy was held.".to_owned(),
+            });
+            Ok(())
+        }
+    }
+}
+
+fn start(shell: &Shell, wait: Duration) -> Result<(), Failure> {
+    let home = shell.home()?;
+    let started = client::start_daemon(&home, wait)?;
+    let pid = u64::from(started.pid);
+    let document = object([
+        ("pid", super::value::number(pid)),
+        ("started", Value::Bool(!started.already)),
+        ("version", string(env!("CARGO_PKG_VERSION"))),
+    ]);
+    shell.out.result(&document, || {
+        if started.already {
+            format!("The daemon already runs (pid {pid}).")
+        } else {
+            format!("The daemon runs (pid {pid}), home {}.", home.display())
+        }
+    });
+    Ok(())
+}
+
+fn stop(shell: &Shell) -> Result<(), Failure> {
+    let home = shell.home()?;
+    let stopped = client::stop_daemon(&home)?;
+    shell.out.result(&object([("stopped", Value::Bool(stopped))]), || {
+        if stopped { "The daemon has stopped.".to_owned() } else { "No daemon was running.".to_owned() }
+    });
+    Ok(())
+}
+
+pub(super) fn status(shell: &mut Shell, args: &Status) -> Result<(), Failure> {
+    if !args.watch {
+        return status_once(shell);
+    }
+    // Any subscription brings the link's and the directory's changes; the poll catches the rest.
+    shell.call("conv.subscribe", object([]))?;
+    let mut shown = None;
+    loop {
+        let now = shell.call("daemon.status", object([]))?;
+        if shown.as_ref() != Some(&now) {
+            shell.out.result(&now, || describe(&now));
+            shown = Some(now);
+        }
+        shell.event(Some(Duration::from_secs(2)))?;
+    }
+}
+
+fn status_once(shell: &mut Shell) -> Result<(), Failure> {
+    let status = shell.call("daemon.status", object([]))?;
+    shell.out.result(&status, || describe(&status));
+    Ok(())
+}
+
+fn describe(status: &Value) -> String {
+    let mut lines = Vec::new();
+    match status.get("identity") {
+        Some(identity @ Value::Object(_)) => lines.push(format!(
+            "You are {STRONG}{}@{}{STRONG:#}",
+            output::clean(identity.text("person")),
+            output::clean(identity.text("label"))
+        )),
+        _ => lines.push("This machine is in no team yet.".to_owned()),
+    }
+    if let Some(team) = status.get("team") {
+        let head = team.get("head").and_then(|head| head.int("seq")).unwrap_or_default();
+        lines.push(format!(
+            "Team     {} ({}, roster entry {head})",
+            output::clean(team.text("name")),
+            team.text("role")
+        ));
+    }
+    if let Some(relay) = status.get("relay") {
+        let state = relay.text("state");
+        let style = if state == "connected" { GOOD } else { WAITING };
+        let url = relay.maybe("url").map(output::clean).unwrap_or_default();
+        lines.push(format!("Relay    {style}{state}{style:#} {FAINT}{url}{FAINT:#}"));
+        if let Some(error) = relay.maybe("lastError") {
+            lines.push(format!("         {WAITING}{}{WAITING:#}", output::clean(error)));
+        }
+    }
+    if let Some(outbox) = status.get("outbox") {
+        let waiting = outbox.int("waiting").unwrap_or_default();
+        lines.push(match outbox.int("oldest") {
+            Some(oldest) if waiting > 0 => {
+                format!("Outbox   {WAITING}{waiting} waiting{WAITING:#}, the oldest since {}", output::when(oldest))
+            }
+            _ => format!("Outbox   {waiting} waiting"),
+        });
+    }
+    if let Some(sessions) = status.get("sessions") {
+        let live = sessions.int("live").unwrap_or_default();
+        let kept = sessions.int("kept").unwrap_or_default();
+        lines.push(format!("Sessions {live} live, {kept} kept"));
+    }
+    match status.maybe("alarm") {
+        Some("restored") => lines.push(format!(
+            "{BAD}Alarm: this home runs from an older copy of its keys.{BAD:#} Restore the newer identity.json, \
+             or have an admin remove this machine and join again."
+        )),
+        Some("keys_missing") => lines.push(format!(
+            "{BAD}Alarm: identity.json is gone.{BAD:#} Restore it, or have an admin remove this machine and join \
+             again with a new home."
+        )),
+        Some(other) => lines.push(format!("{BAD}Alarm: {}{BAD:#}", output::clean(other))),
+        None => {}
+    }
+    if let Some(divergence) = status.get("divergence") {
+        lines.push(format!(
+            "{BAD}Alarm: the relay shows {} another team history than it shows you{BAD:#} (entry {}). Compare \
+             `messaging team info` with them, and stop using this relay until it is explained.",
+            output::clean(divergence.text("person")),
+            divergence.int("seq").unwrap_or_default()
+        ));
+    }
+    lines.push(format!(
+        "{FAINT}messagingd {} pid {} store schema {}{FAINT:#}",
+        status.text("version"),
+        status.int("pid").unwrap_or_default(),
+        status.int("storeSchema").unwrap_or_default()
+    ));
+    lines.join("\n")
+}

@@ -1,0 +1,245 @@
+//! `send`, `inbox`, `read` and `sent`.
+
+use super::args::{Inbox, Read as ReadArgs, Send, Sent};
+use super::chats;
+use super::failure::Failure;
+use super::output::{self, BAD, FAINT, GOOD, STRONG, WAITING};
+use super::shell::{Shell, text_or_stdin};
+use super::value::{Read, array, number, object, string};
+use messaging_proto::json::Value;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+pub(super) fn send(shell: &mut Shell, args: Send) -> Result<(), Failure> {
+    let text = args.text.as_deref().map(text_or_stdin).transpose()?;
+    if !args.to.contains('/') {
+        return chats::line(shell, &args, text);
+    }
+    let mut parts: Vec<Value> = text.iter().map(|text| object([("text", string(text))])).collect();
+    for path in &args.file {
+        parts.push(file_part(path)?);
+    }
+    if parts.is_empty() {
+        return Err(Failure::usage("there is nothing to send").with_remedy("add a text, - or --file."));
+    }
+    let mut members = vec![
+        ("to", string(&args.to)),
+        ("kind", string(if args.task { "task" } else { "message" })),
+        ("parts", array(parts)),
+    ];
+    if let Some(id) = &args.reply_to {
+        members.push(("replyTo", string(id)));
+    }
+    if let Some(id) = &args.task_id {
+        members.push(("taskId", string(id)));
+    }
+    if let Some(id) = &args.on_behalf_of {
+        members.push(("onBehalfOf", object([("taskId", string(id))])));
+    }
+    if let Some(key) = &args.key {
+        members.push(("idempotencyKey", string(key)));
+    }
+    if args.no_wake {
+        members.push(("wake", Value::Bool(false)));
+    }
+    let result = shell.call_keyed("msg.send", members)?;
+    let first = result.items("results").first().cloned().unwrap_or(Value::Null);
+    let stage = match args.wait {
+        Some(seconds) if first.text("stage") != "rejected" => {
+            wait_for_delivery(shell, first.text("envelopeId"), Duration::from_secs(seconds))?
+        }
+        _ => first.text("stage").to_owned(),
+    };
+    shell.out.result(&result, || describe_result(&first, &stage));
+    match (stage.as_str(), first.maybe("code")) {
+        ("rejected", Some(code)) => Err(Failure::new(code, "the message was not delivered")),
+        _ => Ok(()),
+    }
+}
+
+/// What a send reached, and what that does not promise.
+fn describe_result(result: &Value, stage: &str) -> String {
+    let id = result.text("envelopeId");
+    let task = result.maybe("taskId").map(|task| format!(" as task {task}")).unwrap_or_default();
+    let meaning = match (stage, result.maybe("expect")) {
+        ("rejected", _) => return format!("{BAD}rejected{BAD:#} {id}"),
+        ("delivered", _) => "stored on their machine; not read yet",
+        ("held", _) => "their person must agree first",
+        ("handed_to_agent", _) => "shown to the agent; not read in full yet",
+        ("read" | "replied", _) => "the agent read it",
+        (_, Some("offline")) => "their machine is not connected; the relay keeps it for a week",
+        (_, Some("kept")) => "nobody holds that agent right now; it waits on their machine",
+        (_, Some("wake")) => "the agent is being woken",
+        (_, Some("on_read")) => "the agent sees it when it checks its inbox",
+        (_, Some("next_turn")) => "the agent sees it at its next turn",
+        (_, Some("next_prompt")) => "the agent sees it when next prompted",
+        _ => "on its way",
+    };
+    let style = if matches!(stage, "accepted" | "relayed" | "held") { WAITING } else { GOOD };
+    format!(
+        "{style}{stage}{style:#}{task} to {}: {meaning}.\n{FAINT}Follow it: messaging sent {id}{FAINT:#}",
+        output::clean(result.text("to"))
+    )
+}
+
+fn wait_for_delivery(shell: &mut Shell, id: &str, wait: Duration) -> Result<String, Failure> {
+    let key = shell.key()?;
+    shell.call("events.subscribe", object([("key", string(&key))]))?;
+    let end = Instant::now() + wait;
+    loop {
+        let item = shell.call_keyed("item.read", [("id", string(id))])?;
+        let stage = item.text("stage").to_owned();
+        let left = end.saturating_duration_since(Instant::now());
+        if !matches!(stage.as_str(), "accepted" | "relayed") || left.is_zero() {
+            return Ok(stage);
+        }
+        shell.event(Some(left))?;
+    }
+}
+
+fn file_part(path: &Path) -> Result<Value, Failure> {
+    let bytes = std::fs::read(path).map_err(|_| {
+        Failure::usage(format!("cannot read {}", path.display())).with_remedy("check the path given to --file.")
+    })?;
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
+    Ok(object([("raw", string(&messaging_proto::b64::encode(&bytes))), ("filename", string(name))]))
+}
+
+pub(super) fn inbox(shell: &mut Shell, args: &Inbox) -> Result<(), Failure> {
+    let params = || {
+        [("unreadOnly", Value::Bool(!args.all)), ("limit", number(args.limit))]
+    };
+    let mut list = shell.call_keyed("inbox.list", params())?;
+    if let Some(seconds) = args.wait {
+        let key = shell.key()?;
+        shell.call("events.subscribe", object([("key", string(&key))]))?;
+        let end = Instant::now() + Duration::from_secs(seconds);
+        while list.int("unread").unwrap_or_default() == 0 {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            shell.event(Some(left))?;
+            list = shell.call_keyed("inbox.list", params())?;
+        }
+    }
+    let status = shell.call("daemon.status", object([]))?;
+    shell.out.result(&list, || describe_inbox(&list, &status));
+    Ok(())
+}
+
+fn describe_inbox(list: &Value, status: &Value) -> String {
+    let connected = status.get("relay").is_some_and(|relay| relay.text("state") == "connected");
+    // An empty inbox and one that cannot be known must not look the same.
+    let certainty = if connected {
+        String::new()
+    } else {
+        format!("\n{WAITING}The relay is not connected: newer mail may wait there.{WAITING:#}")
+    };
+    let items = list.items("items");
+    if items.is_empty() {
+        return format!("Nothing unread.{certainty}");
+    }
+    let rows: Vec<Vec<String>> = items
+        .iter()
+        .map(|item| {
+            vec![
+                item.text("id").to_owned(),
+                item.int("at").map(output::when).unwrap_or_default(),
+                peer(item.get("from")),
+                item.text("kind").to_owned(),
+                item.text("stage").to_owned(),
+                output::clean(item.text("preview")),
+            ]
+        })
+        .collect();
+    let table = output::table(&["ID", "AT", "FROM", "KIND", "STAGE", "PREVIEW"], &rows);
+    format!("{table}{certainty}")
+}
+
+/// The other end of an item.
+pub(super) fn peer(peer: Option<&Value>) -> String {
+    let Some(peer) = peer else { return String::new() };
+    output::clean(peer.maybe("address").unwrap_or_else(|| peer.text("person")))
+}
+
+pub(super) fn read(shell: &mut Shell, args: ReadArgs) -> Result<(), Failure> {
+    match (&args.id, &args.with) {
+        (Some(_), Some(_)) | (None, None) => {
+            Err(Failure::usage("read takes an id or --with, not both").with_remedy("run `messaging read --help`."))
+        }
+        (None, Some(conversation)) => chats::conversation(shell, conversation, args.before.as_deref(), args.limit),
+        (Some(id), None) => {
+            let item = shell.call_keyed("item.read", [("id", string(id))])?;
+            shell.out.result(&item, || describe_item(&item));
+            Ok(())
+        }
+    }
+}
+
+fn describe_item(result: &Value) -> String {
+    if result.text("kind") == "sent" {
+        return describe_delivery(result);
+    }
+    let item = result.get("item").cloned().unwrap_or(Value::Null);
+    let mut text = format!(
+        "{STRONG}{}{STRONG:#}  {}\n",
+        peer(item.get("from")),
+        item.int("at").map(output::when).unwrap_or_default()
+    );
+    if let Some(task) = item.maybe("taskId") {
+        text.push_str(&format!("task {task}\n"));
+    }
+    if let Some(message) = result.get("message") {
+        text.push_str(&parts(message.items("parts")));
+    }
+    text.push_str(&format!(
+        "\n{FAINT}Answer: messaging send {} --reply-to {} \"…\"{FAINT:#}",
+        peer(item.get("from")),
+        item.text("id")
+    ));
+    text
+}
+
+/// The parts of a message as text.
+pub(super) fn parts(parts: &[Value]) -> String {
+    let mut lines = Vec::new();
+    for part in parts {
+        if let Some(text) = part.maybe("text") {
+            lines.push(output::clean_lines(text));
+        } else if let Some(raw) = part.maybe("raw") {
+            let name = part.maybe("filename").or_else(|| part.maybe("mediaType")).unwrap_or("without a name");
+            lines.push(format!("[file {}, {} bytes]", output::clean(name), raw.len() / 4 * 3));
+        } else if let Some(url) = part.maybe("url") {
+            lines.push(format!("[link {}]", output::clean(url)));
+        } else if let Some(data) = part.get("data") {
+            let json = messaging_proto::json::canonicalize(data).unwrap_or_default();
+            lines.push(format!("[data {}]", output::clean(&json)));
+        }
+    }
+    lines.join("\n")
+}
+
+pub(super) fn sent(shell: &mut Shell, args: &Sent) -> Result<(), Failure> {
+    let item = shell.call_keyed("item.read", [("id", string(&args.id))])?;
+    if item.text("kind") != "sent" {
+        return Err(Failure::new("not_found", "that is mail you received; `messaging read` shows it"));
+    }
+    shell.out.result(&item, || describe_delivery(&item));
+    Ok(())
+}
+
+fn describe_delivery(item: &Value) -> String {
+    let mut lines = vec![format!(
+        "{} to {}: {STRONG}{}{STRONG:#}",
+        item.text("envelopeId"),
+        output::clean(item.text("to")),
+        item.text("stage")
+    )];
+    for step in item.items("history") {
+        let code = step.maybe("code").map(|code| format!(" ({})", output::clean(code))).unwrap_or_default();
+        let at = step.int("at").map(output::when).unwrap_or_default();
+        lines.push(format!("  {at}  {}{code}", step.text("stage")));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,121 @@
+//! The command line of a person (contract of the local API, "`messaging` CLI").
+//!
+//! [`args`] is the table of verbs; each verb group is a file that turns arguments into one call of the daemon and
+//! its result into text. [`output`] is the only way to stdout, [`failure`] the only way to an exit status.
+
+mod agents;
+mod args;
+mod chats;
+mod consent;
+mod daemon;
+mod failure;
+mod mail;
+mod output;
+mod shell;
+mod tasks;
+mod team;
+mod value;
+
+use args::{Cli, Verb};
+use failure::{Exit, Failure};
+use output::Output;
+use shell::Shell;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+pub(crate) use value::{array, number, object, string};
+
+/// Runs `messaging` with the process's arguments, the program's name first.
+#[must_use]
+pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    let mut texts = Vec::new();
+    for argument in arguments {
+        match argument.into_string() {
+            Ok(text) => texts.push(text),
+            Err(_) => return usage("an argument is not UTF-8 text"),
+        }
+    }
+    let hoisted = match args::hoist(texts) {
+        Ok(hoisted) => hoisted,
+        Err(message) => return usage(&message),
+    };
+    // The services parse their own flags: the same ones as `messaging-relay` and `messagingd`.
+    let rest: Vec<&str> = hoisted.rest.iter().map(String::as_str).collect();
+    match rest.as_slice() {
+        ["relay", flags @ ..] => return crate::relay::run("messaging relay", flags),
+        ["daemon", "run", flags @ ..] => {
+            return crate::messagingd::run("messaging daemon run", hoisted.home.as_deref(), flags);
+        }
+        ["--version" | "version"] => return version(hoisted.json),
+        ["help"] => return parse_and_run(&["--help"], &hoisted),
+        ["help", verb @ ..] => {
+            let mut words = verb.to_vec();
+            words.push("--help");
+            return parse_and_run(&words, &hoisted);
+        }
+        _ => {}
+    }
+    parse_and_run(&rest, &hoisted)
+}
+
+fn parse_and_run(words: &[&str], hoisted: &args::Hoisted) -> ExitCode {
+    let cli = match <Cli as argh::FromArgs>::from_args(&["messaging"], words) {
+        Ok(cli) => cli,
+        Err(early) if early.status.is_ok() => {
+            output::page(&early.output);
+            return ExitCode::SUCCESS;
+        }
+        Err(early) => return usage(early.output.trim_end()),
+    };
+    let out = Output::new(hoisted.json);
+    let mut shell = Shell::new(hoisted.home.clone(), out, cli.r#as);
+    match dispatch(&mut shell, cli.verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => shell.out.fail(&failure),
+    }
+}
+
+fn dispatch(shell: &mut Shell, verb: Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::Demo(args) => crate::demo::run(shell, &args),
+        Verb::Daemon(args) => daemon::run(shell, args.verb),
+        Verb::Status(args) => daemon::status(shell, &args),
+        Verb::Team(args) => team::run(shell, args.verb),
+        Verb::Identity(args) => team::identity(shell, args.verb),
+        Verb::Contacts(_) => agents::contacts(shell),
+        Verb::Send(args) => mail::send(shell, args),
+        Verb::Inbox(args) => mail::inbox(shell, &args),
+        Verb::Read(args) => mail::read(shell, args),
+        Verb::Sent(args) => mail::sent(shell, &args),
+        Verb::Search(args) => chats::search(shell, args),
+        Verb::Tasks(args) => tasks::list(shell, args),
+        Verb::Task(args) => tasks::run(shell, args.verb),
+        Verb::Chats(_) => chats::list(shell),
+        Verb::Chat(args) => chats::run(shell, args.verb),
+        Verb::Channel(args) => chats::channel(shell, args.verb),
+        Verb::People(args) => agents::people(shell, args),
+        Verb::Person(args) => agents::person(shell, args),
+        Verb::Grants(args) => consent::list(shell, args),
+        Verb::Grant(args) => consent::grant(shell, args),
+        Verb::Requests(_) => consent::requests(shell),
+        Verb::Answer(args) => consent::answer(shell, args),
+        Verb::Agents(_) => agents::agents(shell),
+        Verb::Agent(args) => agents::agent(shell, args),
+        Verb::Notices(args) => agents::notices(shell, &args),
+    }
+}
+
+fn usage(message: &str) -> ExitCode {
+    output::complain(&format!("messaging: usage: {message}\nNext: run `messaging help`."));
+    Exit::Usage.into()
+}
+
+fn version(json: bool) -> ExitCode {
+    let version = env!("CARGO_PKG_VERSION");
+    output::page(&if json {
+        format!("{{\"protocol\":\"messaging/1\",\"version\":\"{version}\"}}\n")
+    } else {
+        format!("messaging {version} (protocol messaging/1)\n")
+    });
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,183 @@
+//! Everything `messaging` prints goes through here: peer text cleaned for a terminal, one JSON document with
+//! `--json`, colour on a terminal only.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use super::failure::Failure;
+use super::value::{object, string};
+use anstyle::{AnsiColor, Style};
+use messaging_proto::json::{Value, canonicalize};
+use messaging_proto::text::terminal_safe;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Where a verb's result goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+/// Bold, for what a person looks for first.
+pub(crate) const STRONG: Style = Style::new().bold();
+/// Green, for what went well.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// Yellow, for what waits.
+pub(crate) const WAITING: Style = AnsiColor::Yellow.on_default();
+/// Red, for what failed.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+/// Dim, for detail.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+
+impl Output {
+    pub(crate) const fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    pub(crate) const fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// The result of a verb: the document with `--json`, else the text. The text may hold peer text.
+    pub(crate) fn result(self, document: &Value, text: impl FnOnce() -> String) {
+        if self.json {
+            self.document(document);
+        } else {
+            let text = text();
+            if !text.is_empty() {
+                page(&line_end(&text));
+            }
+        }
+    }
+
+    /// One JSON document and LF.
+    pub(crate) fn document(self, document: &Value) {
+        let text = canonicalize(document).unwrap_or_else(|_| "null".to_owned());
+        // Control and bidirectional characters stay escaped, so that a terminal that shows the JSON is safe too.
+        page(&format!("{}\n", escape_hidden(&text)));
+    }
+
+    /// An error: on stderr as text, on stdout as a document with `--json`.
+    pub(crate) fn fail(self, failure: &Failure) -> ExitCode {
+        let message = format!("{}: {}", failure.code, failure.text);
+        if self.json {
+            let mut members = vec![
+                ("code", string(&failure.code)),
+                ("message", string(&message)),
+                ("remedy", string(&format!("Next: {}", failure.remedy))),
+            ];
+            if let Some(reason) = &failure.reason {
+                members.push(("reason", string(reason)));
+            }
+            self.document(&object([("error", object(members))]));
+        } else {
+            complain(&format!("messaging: {message}\nNext: {}", failure.remedy));
+        }
+        failure.exit().into()
+    }
+}
+
+/// Prints to stdout; a closed pipe ends the output, not the program.
+pub(crate) fn page(text: &str) {
+    let _ = anstream::stdout().write_all(text.as_bytes());
+}
+
+/// Prints a line to stderr.
+pub(crate) fn complain(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{text}");
+}
+
+/// Whether a person can be asked: both ends are a terminal.
+pub(crate) fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Peer text made inert for one line of a terminal.
+pub(crate) fn clean(text: &str) -> String {
+    terminal_safe(text).replace('\n', " ")
+}
+
+/// Peer text made inert for a terminal, line breaks kept.
+pub(crate) fn clean_lines(text: &str) -> String {
+    terminal_safe(text)
+}
+
+/// Rows as aligned columns on a terminal and as tab-separated values in a pipe.
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    if !std::io::stdout().is_terminal() {
+        let mut lines = vec![header.join("\t")];
+        lines.extend(rows.iter().map(|row| row.join("\t")));
+        return lines.join("\n");
+    }
+    let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |cells: Vec<&str>| {
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| {
+            format!("{cell}{}", " ".repeat(width - cell.chars().count()))
+        });
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let mut lines = vec![format!("{FAINT}{}{FAINT:#}", line(header.to_vec()))];
+    lines.extend(rows.iter().map(|row| line(row.iter().map(String::as_str).collect())));
+    lines.join("\n")
+}
+
+fn line_end(text: &str) -> String {
+    if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+}
+
+/// Replaces what JSON allows but a terminal acts on by `\u` escapes, inside a JSON text.
+fn escape_hidden(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        let mut one = [0; 4];
+        let plain: &str = character.encode_utf8(&mut one);
+        if terminal_safe(plain) == plain {
+            text.push(character);
+        } else {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    text
+}
+
+/// A time as ISO 8601 in UTC, to the second.
+pub(crate) fn when(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Days since 1970 to a civil date, in the proleptic Gregorian calendar (eras of 400 years).
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_as_dates() {
+        assert_eq!(when(0), "1970-01-01T00:00:00Z");
+        assert_eq!(when(951_782_400_000), "2000-02-29T00:00:00Z");
+        assert_eq!(when(1_795_000_081_999), "2026-11-18T11:48:01Z");
+    }
+
+    #[test]
+    fn json_keeps_hidden_characters_escaped() {
+        assert_eq!(escape_hidden("\"a\u{202e}b\u{9b}\""), "\"a\\u202eb\\u009b\"");
+        assert_eq!(escape_hidden("\"é😀\""), "\"é😀\"");
+    }
+}

@@ -1,0 +1,262 @@
+//! `team …` and `identity …`.
+
+use super::args::{IdentityVerb, TeamCreate, TeamJoin, TeamVerb, STDIN};
+use super::failure::Failure;
+use super::output::{self, FAINT, STRONG};
+use super::shell::{Shell, text_or_stdin};
+use super::value::{Read, number, object, string};
+use messaging_proto::json::Value;
+use messaging_proto::ticket::{AdmitCard, TeamCard};
+
+pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
+    match verb {
+        TeamVerb::Create(args) => create(shell, &args),
+        TeamVerb::Prepare(_) => {
+            let keys = shell.call("team.prepare", object([]))?;
+            shell.out.result(&keys, || {
+                format!(
+                    "This machine will found with id\n{}\nHave the relay's operator allow it (`--genesis {0}`), then run \
+                     `messaging team create`.",
+                    keys.text("machine")
+                )
+            });
+            Ok(())
+        }
+        TeamVerb::Invite(args) => {
+            let ttl = args.ttl.saturating_mul(3_600_000);
+            let params = object([("person", string(&args.person)), ("ttlMs", number(ttl))]);
+            let invite = shell.call("team.invite", params)?;
+            shell.out.result(&invite, || {
+                format!(
+                    "{}\n{FAINT}A ticket for {}: whoever has it can join as them, once, until {}. Invite {}.\nOn the \
+                     other machine: messaging daemon start, then messaging team join <ticket> --label <name>{FAINT:#}",
+                    invite.text("ticket"),
+                    output::clean(&args.person),
+                    output::when(invite.int("expires").unwrap_or_default()),
+                    invite.text("inviteId"),
+                )
+            });
+            Ok(())
+        }
+        TeamVerb::Revoke(args) => {
+            let done = shell.call("team.revoke", object([("inviteId", string(&args.invite))]))?;
+            shell.out.result(&done, || "The ticket is useless now.".to_owned());
+            Ok(())
+        }
+        TeamVerb::Join(args) => join(shell, &args),
+        TeamVerb::Pair(args) => {
+            let card = TeamCard::decode(&args.card).map_err(|_| {
+                Failure::new("invalid_request", "the team card does not read").with_remedy("copy it whole.")
+            })?;
+            let params = object([
+                ("relay", string(card.relay())),
+                ("team", string(&card.team().to_string())),
+                ("name", string(card.name())),
+                ("person", string(&args.person)),
+                ("label", string(&args.label)),
+            ]);
+            let result = shell.call("team.pair", params)?;
+            shell.out.result(&result, || {
+                format!(
+                    "{}\n{FAINT}Give this card to an admin, who runs: messaging team add <card>\nThen run here: messaging \
+                     team claim{FAINT:#}",
+                    result.text("card")
+                )
+            });
+            Ok(())
+        }
+        TeamVerb::Add(args) => {
+            let card = AdmitCard::decode(&args.card).map_err(|_| {
+                Failure::new("invalid_request", "the admit card does not read").with_remedy("copy it whole.")
+            })?;
+            let params = object([
+                ("machine", string(&card.machine().to_string())),
+                ("enc", string(&card.enc().to_string())),
+                ("person", string(card.person().as_str())),
+                ("label", string(card.label().as_str())),
+            ]);
+            let done = shell.call("team.add", params)?;
+            shell.out.result(&done, || "Added. The machine can run `messaging team claim` now.".to_owned());
+            Ok(())
+        }
+        TeamVerb::Claim(_) => {
+            let result = shell.call("team.claim", object([]))?;
+            shell.out.result(&result, || match result.text("state") {
+                "done" => joined(&result),
+                _ => "Not added yet. Try again once an admin ran `messaging team add`.".to_owned(),
+            });
+            Ok(())
+        }
+        TeamVerb::PairCancel(_) => {
+            let result = shell.call("team.pairCancel", object([]))?;
+            shell.out.result(&result, || {
+                if result.flag("cancelled") { "The pending keys are gone." } else { "No keys were pending." }.to_owned()
+            });
+            Ok(())
+        }
+        TeamVerb::Info(_) => {
+            let info = shell.call("team.info", object([]))?;
+            shell.out.result(&info, || describe(&info));
+            Ok(())
+        }
+        TeamVerb::Remove(args) => {
+            let machine = machine_of(shell, &args.machine)?;
+            let done = shell.call("team.remove", object([("machine", string(&machine))]))?;
+            shell.out.result(&done, || "Removed, for ever.".to_owned());
+            Ok(())
+        }
+        TeamVerb::Role(args) => {
+            let machine = machine_of(shell, &args.machine)?;
+            let done = shell
+                .call("team.role", object([("machine", string(&machine)), ("role", string(&args.role))]))?;
+            shell.out.result(&done, || format!("Its role is {} now.", output::clean(&args.role)));
+            Ok(())
+        }
+    }
+}
+
+fn create(shell: &mut Shell, args: &TeamCreate) -> Result<(), Failure> {
+    let params = object([
+        ("relay", string(&args.relay)),
+        ("name", string(&args.name)),
+        ("person", string(&args.person)),
+        ("label", string(&args.label)),
+    ]);
+    let result = shell.call("team.create", params)?;
+    shell.out.result(&result, || {
+        format!(
+            "Team {} is founded. {}\n{FAINT}Bring someone in: messaging team invite <person>{FAINT:#}",
+            output::clean(&args.name),
+            joined(&result)
+        )
+    });
+    Ok(())
+}
+
+fn join(shell: &mut Shell, args: &TeamJoin) -> Result<(), Failure> {
+    let ticket = if args.ticket == STDIN { text_or_stdin(STDIN)? } else { args.ticket.clone() };
+    let label = match &args.label {
+        Some(label) => label.clone(),
+        None => host_label()?,
+    };
+    let params = object([("ticket", string(ticket.trim())), ("label", string(&label))]);
+    let result = shell.call("team.join", params)?;
+    shell.out.result(&result, || joined(&result));
+    Ok(())
+}
+
+fn joined(result: &Value) -> String {
+    format!(
+        "You are {STRONG}{}@{}{STRONG:#}.",
+        output::clean(result.text("person")),
+        output::clean(result.text("label"))
+    )
+}
+
+/// This machine's host name as a label.
+fn host_label() -> Result<String, Failure> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let mut label: String = name
+        .trim()
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase()
+        .chars()
+        .map(|character| if character.is_ascii_alphanumeric() { character } else { '-' })
+        .collect();
+    label = label.trim_start_matches('-').chars().take(32).collect();
+    if label.is_empty() {
+        return Err(Failure::usage("this machine has no usable host name").with_remedy("add --label <name>."));
+    }
+    Ok(label)
+}
+
+/// The machine id for `person@label`, or the id itself.
+fn machine_of(shell: &mut Shell, text: &str) -> Result<String, Failure> {
+    let Some((person, label)) = text.split_once('@') else { return Ok(text.to_owned()) };
+    let info = shell.call("team.info", object([]))?;
+    info.items("members")
+        .iter()
+        .find(|member| member.text("person") == person && member.text("label") == label)
+        .map(|member| member.text("machine").to_owned())
+        .ok_or_else(|| {
+            Failure::new("not_found", "no machine of the team has that person and label")
+                .with_remedy("run `messaging team info`.")
+        })
+}
+
+fn describe(info: &Value) -> String {
+    let head = info.get("head").and_then(|head| head.int("seq")).unwrap_or_default();
+    let mut text = format!(
+        "{STRONG}{}{STRONG:#}  {}\nteam {}, roster entry {head}, you are {}\n\n",
+        output::clean(info.text("name")),
+        output::clean(info.text("relay")),
+        info.text("team"),
+        info.text("role"),
+    );
+    let members: Vec<Vec<String>> = info
+        .items("members")
+        .iter()
+        .map(|member| {
+            vec![
+                format!("{}@{}", output::clean(member.text("person")), output::clean(member.text("label"))),
+                member.text("role").to_owned(),
+                member.text("machine").to_owned(),
+                if member.flag("self") { "this machine" } else { "" }.to_owned(),
+            ]
+        })
+        .collect();
+    text.push_str(&output::table(&["MEMBER", "ROLE", "MACHINE", ""], &members));
+    let invites: Vec<Vec<String>> = info
+        .items("invites")
+        .iter()
+        .map(|invite| {
+            vec![
+                invite.text("inviteId").to_owned(),
+                output::clean(invite.text("person")),
+                invite.text("state").to_owned(),
+                output::when(invite.int("expires").unwrap_or_default()),
+            ]
+        })
+        .collect();
+    if !invites.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&output::table(&["INVITE", "PERSON", "STATE", "EXPIRES"], &invites));
+    }
+    text.push_str(&format!("\n\n{FAINT}team card (public): {}{FAINT:#}", info.text("card")));
+    text
+}
+
+pub(super) fn identity(shell: &mut Shell, verb: IdentityVerb) -> Result<(), Failure> {
+    match verb {
+        IdentityVerb::Show(_) => {
+            let device = shell.call("device.status", object([]))?;
+            shell.out.result(&device, || match device.maybe("device") {
+                Some(id) => {
+                    let member = match device.maybe("person") {
+                        Some(person) => format!(
+                            ", {}@{}",
+                            output::clean(person),
+                            output::clean(device.text("label"))
+                        ),
+                        None => String::new(),
+                    };
+                    format!("{id}\n{}{member}", device.text("binding"))
+                }
+                None => "This machine has no keys yet.".to_owned(),
+            });
+        }
+        IdentityVerb::RotateEnc(_) => {
+            let result = shell.call("identity.rotateEnc", object([]))?;
+            shell.out.result(&result, || {
+                format!(
+                    "The encryption key is now {}. The old one opens mail on its way until {}.",
+                    result.text("enc"),
+                    output::when(result.int("until").unwrap_or_default())
+                )
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Building and reading the values of the local API.
+
+use messaging_proto::json::{Object, Value};
+
+/// An object of these members.
+pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Object>().into()
+}
+
+/// A string.
+pub(crate) fn string(text: &str) -> Value {
+    Value::text(text)
+}
+
+/// An integer.
+pub(crate) const fn number(number: u64) -> Value {
+    Value::int(number)
+}
+
+/// An array.
+pub(crate) fn array(items: impl IntoIterator<Item = Value>) -> Value {
+    Value::Array(items.into_iter().collect())
+}
+
+/// Reading what a daemon answered: a missing member reads as empty, since the daemon is of our own release.
+pub(crate) trait Read {
+    /// The member's text, or nothing.
+    fn text(&self, name: &str) -> &str;
+    /// The member's text, when it is there.
+    fn maybe(&self, name: &str) -> Option<&str>;
+    /// The member's integer, when it is one.
+    fn int(&self, name: &str) -> Option<u64>;
+    /// Whether the member is `true`.
+    fn flag(&self, name: &str) -> bool;
+    /// The member's elements.
+    fn items(&self, name: &str) -> &[Value];
+}
+
+impl Read for Value {
+    fn text(&self, name: &str) -> &str {
+        self.maybe(name).unwrap_or_default()
+    }
+
+    fn maybe(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(Value::as_str)
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn int(&self, name: &str) -> Option<u64> {
+        match self.get(name) {
+            Some(Value::Number(number)) if *number >= 0.0 => Some(*number as u64),
+            _ => None,
+        }
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        matches!(self.get(name), Some(Value::Bool(true)))
+    }
+
+    fn items(&self, name: &str) -> &[Value] {
+        self.get(name).and_then(Value::as_array).unwrap_or_default()
+    }
+}

@@ -1,0 +1,32 @@
+//! `messaging demo`: a relay and two daemons as real processes on loopback, one short exchange, a timeline.
+
+mod processes;
+mod story;
+mod timeline;
+
+use crate::cli::{Demo, Failure, Shell};
+use processes::World;
+use timeline::Timeline;
+
+/// Runs the demonstration.
+pub(crate) fn run(shell: &Shell, args: &Demo) -> Result<(), Failure> {
+    let timeline = Timeline::start(shell.out);
+    let folder = tempfile::Builder::new()
+        .prefix("messaging-demo-")
+        .tempdir()
+        .map_err(|_| Failure::new("internal", "no temporary folder can be made"))?;
+    timeline.note("starting a relay and two daemons on this machine");
+    let mut world = World::start(folder.path())?;
+    let told = story::tell(&world, &timeline);
+    if args.keep && told.is_ok() {
+        // The folder outlives this process on purpose.
+        let folder = folder.keep();
+        world.keep();
+        timeline.summary(told?);
+        timeline.keep(&world, &folder);
+        return Ok(());
+    }
+    world.stop();
+    timeline.summary(told?);
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! The demonstration's processes: started from this executable, stopped when the demonstration ends.
+
+use crate::cli::Failure;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+const START: Duration = Duration::from_secs(10);
+const STOP: Duration = Duration::from_secs(5);
+
+/// A relay and two daemons.
+pub(super) struct World {
+    pub(super) relay: String,
+    pub(super) alice: PathBuf,
+    pub(super) bob: PathBuf,
+    children: Vec<Child>,
+}
+
+impl World {
+    /// Starts all three and waits until each says it is ready.
+    pub(super) fn start(folder: &Path) -> Result<Self, Failure> {
+        let mut world = Self {
+            relay: String::new(),
+            alice: folder.join("alice"),
+            bob: folder.join("bob"),
+            children: Vec::new(),
+        };
+        let store = folder.join("relay.db");
+        let port = world.spawn(
+            "messaging-relay: ready ",
+            &["relay", "--listen", "127.0.0.1:0", "--log-level", "error", "--db", &text(&store)],
+        )?;
+        world.relay = format!("ws://127.0.0.1:{port}/v1/connect");
+        for home in [world.alice.clone(), world.bob.clone()] {
+            world.spawn(
+                "messagingd: ready ",
+                &["--home", &text(&home), "daemon", "run", "--log-level", "error"],
+            )?;
+        }
+        Ok(world)
+    }
+
+    /// Leaves the processes running.
+    pub(super) fn keep(&mut self) {
+        self.children.clear();
+    }
+
+    /// The process ids, relay first.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        self.children.iter().map(Child::id).collect()
+    }
+
+    /// Stops the processes: the daemons are asked, what does not answer is ended.
+    pub(super) fn stop(&mut self) {
+        for child in self.children.iter().rev() {
+            let _ = messaging_smol::process::terminate(child.id());
+        }
+        let end = Instant::now() + STOP;
+        for mut child in self.children.drain(..) {
+            while Instant::now() < end && matches!(child.try_wait(), Ok(None)) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Starts this executable with `arguments` and returns what follows `ready` on its first line.
+    fn spawn(&mut self, ready: &str, arguments: &[&str]) -> Result<String, Failure> {
+        let failed = |what: &str| Failure::new("internal", format!("a process of the demonstration {what}"));
+        let program = std::env::current_exe().map_err(|_| failed("cannot be found"))?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|_| failed("cannot be started"))?;
+        let stdout = child.stdout.take();
+        self.children.push(child);
+        let Some(stdout) = stdout else { return Err(failed("has no output")) };
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines() {
+                let Ok(line) = line else { return };
+                let _ = sender.send(line);
+            }
+        });
+        match receiver.recv_timeout(START) {
+            Ok(line) => match line.strip_prefix(ready) {
+                Some(rest) => Ok(rest.trim().to_owned()),
+                None => Err(failed("did not start")),
+            },
+            Err(_) => Err(failed("did not start in time")),
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
