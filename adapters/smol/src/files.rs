@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 ///
 /// # Errors
 /// When it could not be written; the old file is then still there.
-pub(crate) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = temporary(path);
     let result = write_new(&temporary, content).and_then(|()| std::fs::rename(&temporary, path));
     if result.is_err() {

@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::output::{self, FAINT, STRONG};
 use super::shell::Shell;
 use super::value::{Read, array, object, string};
-use messaging_proto::json::Value;
+use serde_json::Value;
 use std::time::Duration;
 
 pub(super) fn contacts(shell: &mut Shell) -> Result<(), Failure> {

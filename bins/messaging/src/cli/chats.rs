@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::output::{self, BAD, FAINT, STRONG, WAITING};
 use super::shell::Shell;
 use super::value::{Read, array, number, object, string};
-use messaging_proto::json::Value;
+use serde_json::Value;
 
 /// The room an address of a line names.
 fn room(shell: &mut Shell, to: &str) -> Result<String, Failure> {

@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::output::{self, FAINT, STRONG};
 use super::shell::Shell;
 use super::value::{Read, number, object, string};
-use messaging_proto::json::Value;
+use serde_json::Value;
 
 pub(super) fn requests(shell: &mut Shell) -> Result<(), Failure> {
     let list = shell.call("request.list", object([]))?;

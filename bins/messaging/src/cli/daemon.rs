@@ -4,9 +4,9 @@ use super::args::{DaemonVerb, Status};
 use super::failure::Failure;
 use super::output::{self, BAD, FAINT, GOOD, STRONG, WAITING};
 use super::shell::Shell;
-use super::value::{Read, object, string};
-use messaging_proto::json::Value;
-use messaging_smol::client;
+use super::value::{Read, number, object, string};
+use serde_json::Value;
+use messaging_smol::supervise;
 use std::time::Duration;
 
 pub(super) fn run(shell: &mut Shell, verb: DaemonVerb) -> Result<(), Failure> {
@@ -43,10 +43,12 @@ pub(super) fn run(shell: &mut Shell, verb: DaemonVerb) -> Result<(), Failure> {
 
 fn start(shell: &Shell, wait: Duration) -> Result<(), Failure> {
     let home = shell.home()?;
-    let started = client::start_daemon(&home, wait)?;
+    let program = std::env::current_exe()
+        .map_err(|_| Failure::new("daemon_unavailable", "this program cannot find itself"))?;
+    let started = supervise::start(&program, &["daemon", "run"], &home, wait)?;
     let pid = u64::from(started.pid);
     let document = object([
-        ("pid", super::value::number(pid)),
+        ("pid", number(pid)),
         ("started", Value::Bool(!started.already)),
         ("version", string(env!("CARGO_PKG_VERSION"))),
     ]);
@@ -54,7 +56,7 @@ fn start(shell: &Shell, wait: Duration) -> Result<(), Failure> {
         if started.already {
             format!("The daemon already runs (pid {pid}).")
         } else {
-            format!("The daemon runs (pid {pid}), home {}.", home.display())
+            format!("The daemon runs (pid {pid}), home {}.", home.path().display())
         }
     });
     Ok(())
@@ -62,7 +64,7 @@ fn start(shell: &Shell, wait: Duration) -> Result<(), Failure> {
 
 fn stop(shell: &Shell) -> Result<(), Failure> {
     let home = shell.home()?;
-    let stopped = client::stop_daemon(&home)?;
+    let stopped = supervise::stop(&home)?;
     shell.out.result(&object([("stopped", Value::Bool(stopped))]), || {
         if stopped { "The daemon has stopped.".to_owned() } else { "No daemon was running.".to_owned() }
     });

@@ -62,11 +62,12 @@ impl Failure {
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
-        let code = error.code().to_owned();
-        let text = error.message();
-        let text = text.strip_prefix(&format!("{code}: ")).unwrap_or(text).to_owned();
-        let mut failure = Self::new(&code, text);
-        if let Some(ms) = error.retry_after_ms() {
+        let mut failure = Self::new(error.code.as_str(), error.message);
+        if error.reason.as_deref() == Some("pre-reset") {
+            failure.remedy = "move the home folder aside and set up again.".to_owned();
+        }
+        failure.reason = error.reason;
+        if let Some(ms) = error.retry_after_ms {
             failure.remedy = format!("wait {} s, then try once more.", ms.div_ceil(1000).max(1));
         }
         failure

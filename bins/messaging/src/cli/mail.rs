@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::output::{self, BAD, FAINT, GOOD, STRONG, WAITING};
 use super::shell::{Shell, text_or_stdin};
 use super::value::{Read, array, number, object, string};
-use messaging_proto::json::Value;
+use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -213,8 +213,7 @@ pub(super) fn parts(parts: &[Value]) -> String {
         } else if let Some(url) = part.maybe("url") {
             lines.push(format!("[link {}]", output::clean(url)));
         } else if let Some(data) = part.get("data") {
-            let json = messaging_proto::json::canonicalize(data).unwrap_or_default();
-            lines.push(format!("[data {}]", output::clean(&json)));
+            lines.push(format!("[data {}]", output::clean(&data.to_string())));
         }
     }
     lines.join("\n")

@@ -17,13 +17,15 @@ mod team;
 mod value;
 
 use args::{Cli, Verb};
-use failure::{Exit, Failure};
-use output::Output;
-use shell::Shell;
+use failure::Exit;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub(crate) use value::{array, number, object, string};
+pub(crate) use args::Demo;
+pub(crate) use failure::Failure;
+pub(crate) use output::{BAD, FAINT, GOOD, Output, STRONG, WAITING, page};
+pub(crate) use shell::{Shell, fresh_key};
+pub(crate) use value::{Read, array, number, object, string};
 
 /// Runs `messaging` with the process's arguments, the program's name first.
 #[must_use]

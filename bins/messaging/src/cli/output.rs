@@ -5,7 +5,7 @@
 use super::failure::Failure;
 use super::value::{object, string};
 use anstyle::{AnsiColor, Style};
-use messaging_proto::json::{Value, canonicalize};
+use serde_json::Value;
 use messaging_proto::text::terminal_safe;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -50,7 +50,7 @@ impl Output {
 
     /// One JSON document and LF.
     pub(crate) fn document(self, document: &Value) {
-        let text = canonicalize(document).unwrap_or_else(|_| "null".to_owned());
+        let text = document.to_string();
         // Control and bidirectional characters stay escaped, so that a terminal that shows the JSON is safe too.
         page(&format!("{}\n", escape_hidden(&text)));
     }

@@ -3,8 +3,9 @@
 use super::failure::Failure;
 use super::output::{self, Output};
 use super::value::{Read, object, string};
-use messaging_proto::json::Value;
-use messaging_smol::client::{Client, Tier};
+use serde_json::Value;
+use messaging_smol::client::{Client, Options};
+use messaging_smol::home::Home;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,17 +25,18 @@ impl Shell {
     }
 
     /// The home: `--home`, else `$MESSAGING_HOME`, else `~/.messaging`.
-    pub(crate) fn home(&self) -> Result<PathBuf, Failure> {
-        messaging_smol::daemon::home_folder(self.home.as_deref())
-            .ok_or_else(|| Failure::usage("there is no home folder: neither --home, $MESSAGING_HOME nor $HOME is set"))
+    pub(crate) fn home(&self) -> Result<Home, Failure> {
+        self.home.as_deref().map(Home::new).or_else(Home::from_env).ok_or_else(|| {
+            Failure::usage("there is no home folder: neither --home, $MESSAGING_HOME nor $HOME is set")
+        })
     }
 
     /// The connection to the daemon's admin socket, made on first use.
-    pub(crate) fn client(&mut self) -> Result<&mut Client, Failure> {
+    pub(crate) fn client(&mut self) -> Result<&Client, Failure> {
         if self.client.is_none() {
-            self.client = Some(Client::connect(&self.home()?, Tier::Admin)?);
+            self.client = Some(Client::connect(&Options::admin(self.home()?))?);
         }
-        self.client.as_mut().ok_or_else(|| Failure::new("internal", "no connection"))
+        self.client.as_ref().ok_or_else(|| Failure::new("internal", "no connection"))
     }
 
     /// Calls a method of the daemon.
@@ -57,7 +59,7 @@ impl Shell {
         let home = self.home()?;
         let name = self.session.clone().unwrap_or_else(|| "cli".to_owned());
         self.client()?;
-        let key = kept_key(&home, &name)?;
+        let key = kept_key(home.path(), &name)?;
         let params = [("key", &*key), ("name", &*name), ("agent", "cli"), ("tier", "pull")];
         self.call("session.register", object(params.map(|(member, text)| (member, string(text)))))?;
         self.key = Some(key.clone());
@@ -119,18 +121,21 @@ fn kept_key(home: &Path, name: &str) -> Result<String, Failure> {
             .with_remedy(format!("move {} aside and try again.", path.display()))
     };
     let mut keys = match std::fs::read(&path) {
-        Ok(bytes) => messaging_proto::json::parse_wire(&bytes, 65_536).map_err(|_| broken())?,
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| broken())?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => object([]),
         Err(_) => return Err(broken()),
     };
     if let Some(key) = keys.maybe(name) {
         return Ok(key.to_owned());
     }
-    let key = messaging_smol::client::fresh_session_key().map_err(Failure::from)?;
-    if let Value::Object(members) = &mut keys {
-        members.set(name, string(&key));
-    }
-    let text = messaging_proto::json::canonicalize(&keys).map_err(|_| broken())?;
-    messaging_smol::files::write_private(&path, text.as_bytes()).map_err(|_| broken())?;
+    let key = fresh_key()?;
+    keys.as_object_mut().ok_or_else(broken)?.insert(name.to_owned(), string(&key));
+    messaging_smol::files::write_private(&path, keys.to_string().as_bytes()).map_err(|_| broken())?;
     Ok(key)
+}
+
+/// A fresh session key: 32 random bytes as base64url.
+pub(crate) fn fresh_key() -> Result<String, Failure> {
+    let bytes = messaging_smol::entropy::Entropy::new().draw().map_err(|_| Failure::new("internal", "the system gives no randomness"))?;
+    Ok(messaging_proto::b64u::encode(&bytes))
 }

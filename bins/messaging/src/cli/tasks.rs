@@ -6,7 +6,7 @@ use super::mail::{parts, peer};
 use super::output::{self, FAINT, STRONG};
 use super::shell::Shell;
 use super::value::{Read, array, object, string};
-use messaging_proto::json::Value;
+use serde_json::Value;
 
 pub(super) fn list(shell: &mut Shell, args: Tasks) -> Result<(), Failure> {
     let mut members = Vec::new();

@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::output::{self, FAINT, STRONG};
 use super::shell::{Shell, text_or_stdin};
 use super::value::{Read, number, object, string};
-use messaging_proto::json::Value;
+use serde_json::Value;
 use messaging_proto::ticket::{AdmitCard, TeamCard};
 
 pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {

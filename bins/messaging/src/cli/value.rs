@@ -1,25 +1,25 @@
 //! Building and reading the values of the local API.
 
-use messaging_proto::json::{Object, Value};
+use serde_json::{Map, Value};
 
 /// An object of these members.
 pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
-    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Object>().into()
+    Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())
 }
 
 /// A string.
 pub(crate) fn string(text: &str) -> Value {
-    Value::text(text)
+    Value::from(text)
 }
 
 /// An integer.
-pub(crate) const fn number(number: u64) -> Value {
-    Value::int(number)
+pub(crate) fn number(number: u64) -> Value {
+    Value::from(number)
 }
 
 /// An array.
 pub(crate) fn array(items: impl IntoIterator<Item = Value>) -> Value {
-    Value::Array(items.into_iter().collect())
+    items.into_iter().collect()
 }
 
 /// Reading what a daemon answered: a missing member reads as empty, since the daemon is of our own release.
@@ -45,12 +45,8 @@ impl Read for Value {
         self.get(name).and_then(Value::as_str)
     }
 
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn int(&self, name: &str) -> Option<u64> {
-        match self.get(name) {
-            Some(Value::Number(number)) if *number >= 0.0 => Some(*number as u64),
-            _ => None,
-        }
+        self.get(name).and_then(Value::as_u64)
     }
 
     fn flag(&self, name: &str) -> bool {
@@ -58,6 +54,6 @@ impl Read for Value {
     }
 
     fn items(&self, name: &str) -> &[Value] {
-        self.get(name).and_then(Value::as_array).unwrap_or_default()
+        self.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
     }
 }

@@ -1,8 +1,9 @@
 //! The demonstration's processes: started from this executable, stopped when the demonstration ends.
 
 use crate::cli::Failure;
+use messaging_smol::home::Home;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -13,8 +14,8 @@ const STOP: Duration = Duration::from_secs(5);
 /// A relay and two daemons.
 pub(super) struct World {
     pub(super) relay: String,
-    pub(super) alice: PathBuf,
-    pub(super) bob: PathBuf,
+    pub(super) alice: Home,
+    pub(super) bob: Home,
     children: Vec<Child>,
 }
 
@@ -23,8 +24,8 @@ impl World {
     pub(super) fn start(folder: &Path) -> Result<Self, Failure> {
         let mut world = Self {
             relay: String::new(),
-            alice: folder.join("alice"),
-            bob: folder.join("bob"),
+            alice: Home::new(&folder.join("alice")),
+            bob: Home::new(&folder.join("bob")),
             children: Vec::new(),
         };
         let store = folder.join("relay.db");
@@ -36,7 +37,7 @@ impl World {
         for home in [world.alice.clone(), world.bob.clone()] {
             world.spawn(
                 "messagingd: ready ",
-                &["--home", &text(&home), "daemon", "run", "--log-level", "error"],
+                &["--home", &text(home.path()), "daemon", "run", "--log-level", "error"],
             )?;
         }
         Ok(world)
@@ -47,15 +48,10 @@ impl World {
         self.children.clear();
     }
 
-    /// The process ids, relay first.
-    pub(super) fn pids(&self) -> Vec<u32> {
-        self.children.iter().map(Child::id).collect()
-    }
-
     /// Stops the processes: the daemons are asked, what does not answer is ended.
     pub(super) fn stop(&mut self) {
         for child in self.children.iter().rev() {
-            let _ = messaging_smol::process::terminate(child.id());
+            let _ = messaging_smol::supervise::terminate(child.id());
         }
         let end = Instant::now() + STOP;
         for mut child in self.children.drain(..) {

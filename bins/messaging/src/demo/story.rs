@@ -2,9 +2,10 @@
 
 use super::processes::World;
 use super::timeline::Timeline;
-use crate::cli::{Failure, Read, array, object, string};
-use messaging_proto::json::Value;
-use messaging_smol::client::{Client, Tier, fresh_session_key};
+use crate::cli::{Failure, Read, array, fresh_key, object, string};
+use serde_json::Value;
+use messaging_smol::client::{Client, Options};
+use messaging_smol::home::Home;
 use std::time::{Duration, Instant};
 
 /// How long any one thing may take.
@@ -27,10 +28,10 @@ struct Agent<'a> {
 
 /// Tells the story: a team, a held message and its answer, a message with a reply, a task.
 pub(super) fn tell(world: &World, timeline: &Timeline) -> Result<Told, Failure> {
-    let mut alice = Client::connect(&world.alice, Tier::Admin)?;
-    let mut bob = Client::connect(&world.bob, Tier::Admin)?;
+    let alice = Client::connect(&Options::admin(world.alice.clone()))?;
+    let bob = Client::connect(&Options::admin(world.bob.clone()))?;
 
-    found(world, timeline, &mut alice, &mut bob)?;
+    found(world, timeline, &alice, &bob)?;
     let mut planner = Agent::register(&world.alice, "alice/planner", timeline)?;
     let mut builder = Agent::register(&world.bob, "bob/builder", timeline)?;
     planner.wait_for_contact("bob/builder@desk")?;
@@ -68,7 +69,7 @@ pub(super) fn tell(world: &World, timeline: &Timeline) -> Result<Told, Failure> 
     Ok(Told { messages: 4, tasks: 1, delivered_ms })
 }
 
-fn found(world: &World, timeline: &Timeline, alice: &mut Client, bob: &mut Client) -> Result<(), Failure> {
+fn found(world: &World, timeline: &Timeline, alice: &Client, bob: &Client) -> Result<(), Failure> {
     let founder = [("relay", &*world.relay), ("name", "Demo"), ("person", "alice"), ("label", "laptop")];
     alice.call("team.create", object(founder.map(|(name, text)| (name, string(text)))))?;
     timeline.act("alice", "founded the team Demo");
@@ -96,12 +97,12 @@ impl Sent {
 
 impl<'a> Agent<'a> {
     fn register(
-        home: &std::path::Path,
+        home: &Home,
         name: &'static str,
         timeline: &'a Timeline,
     ) -> Result<Self, Failure> {
-        let mut client = Client::connect(home, Tier::Agent)?;
-        let key = fresh_session_key()?;
+        let client = Client::connect(&Options::agent(home.clone()))?;
+        let key = fresh_key()?;
         let session = name.split('/').nth(1).unwrap_or(name);
         let params = [("key", &*key), ("name", session), ("agent", "demo"), ("tier", "push")];
         client.call("session.register", object(params.map(|(member, text)| (member, string(text)))))?;

@@ -87,7 +87,7 @@ impl Timeline {
         if self.out.is_json() {
             return;
         }
-        let (alice, bob) = (world.alice.display(), world.bob.display());
+        let (alice, bob) = (world.alice.path().display(), world.bob.path().display());
         page(&format!(
             "\nIt is still running, in {folder}:\n\n  messaging --home {alice} status\n  messaging --home {alice} \
              contacts\n  messaging --home {alice} send bob/builder \"Hello again\"\n  messaging --home {bob} agents\n  \
