@@ -275,12 +275,92 @@ impl Base for MemoryBase {
         let bounds = (range.from.map(<[u8]>::to_vec), range.to.map(<[u8]>::to_vec));
         let rows = self.rows.get(&table).into_iter().flat_map(|rows| rows.range(bounds.clone()));
         let copy = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
-        if range.reverse {
-            let mut all: Vec<Row> = rows.map(copy).collect();
-            all.reverse();
-            all.truncate(range.limit);
-            return Ok(all);
+        Ok(if range.reverse {
+            rows.rev().take(range.limit).map(copy).collect()
+        } else {
+            rows.take(range.limit).map(copy).collect()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const T: Table = Table("t");
+
+    fn write() -> impl Strategy<Value = (Vec<u8>, Option<Vec<u8>>)> {
+        (prop::collection::vec(0_u8..4, 0..3), prop::option::of(prop::collection::vec(any::<u8>(), 0..3)))
+    }
+
+    fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+        let key = || prop::collection::vec(0_u8..4, 0..3);
+        prop_oneof![
+            Just(Bound::Unbounded),
+            key().prop_map(Bound::Included),
+            key().prop_map(Bound::Excluded),
+        ]
+    }
+
+    proptest! {
+        /// A machine cannot tell the three layers from one map.
+        #[test]
+        fn layers_read_as_one_map(
+            base in prop::collection::vec(write(), 0..30),
+            committing in prop::collection::vec(write(), 0..12),
+            open in prop::collection::vec(write(), 0..12),
+            from in bound(),
+            to in bound(),
+            reverse: bool,
+            limit in 0_usize..12,
+        ) {
+            let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+            let mut layers = [Writes::new(), Writes::new(), Writes::new()];
+            for (layer, writes) in layers.iter_mut().zip([base, committing, open]) {
+                for (key, value) in writes {
+                    layer.set(T, &key, value.as_deref());
+                    match value {
+                        Some(value) => { model.insert(key, value); }
+                        None => { model.remove(&key); }
+                    }
+                }
+            }
+            let [base, committing, mut open] = layers;
+            let mut memory = MemoryBase::default();
+            memory.apply(&base);
+            let txn = Txn::new(&memory, Some(&committing), &mut open);
+            for first in 0..4 {
+                for key in [vec![], vec![first], vec![first, 1]] {
+                    prop_assert_eq!(txn.get(T, &key).unwrap(), model.get(&key).cloned());
+                }
+            }
+            let range = Range { from: as_slice(&from), to: as_slice(&to), reverse, limit };
+            let inside = |key: &Vec<u8>| {
+                let above = match &from { Bound::Unbounded => true, Bound::Included(from) => key >= from, Bound::Excluded(from) => key > from };
+                let below = match &to { Bound::Unbounded => true, Bound::Included(to) => key <= to, Bound::Excluded(to) => key < to };
+                above && below
+            };
+            let mut expected: Vec<Row> = model.into_iter().filter(|(key, _)| inside(key)).collect();
+            if reverse { expected.reverse(); }
+            expected.truncate(limit);
+            prop_assert_eq!(txn.range(T, range).unwrap(), expected);
         }
-        Ok(rows.take(range.limit).map(copy).collect())
+    }
+
+    fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+        match bound {
+            Bound::Unbounded => Bound::Unbounded,
+            Bound::Included(key) => Bound::Included(key),
+            Bound::Excluded(key) => Bound::Excluded(key),
+        }
+    }
+
+    #[test]
+    fn a_prefix_ends_where_the_next_begins() {
+        assert_eq!(prefix_end(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(prefix_end(&[1, 255]), Some(vec![2]));
+        assert_eq!(prefix_end(&[255]), None);
+        assert_eq!(prefix_end(b""), None);
     }
 }
