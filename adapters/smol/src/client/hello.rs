@@ -52,7 +52,7 @@ impl Hello {
     }
 
     /// Refuses a daemon of another release or protocol (`§8.2`: no compatibility across releases).
-    pub(super) fn check(&self, version: &str) -> Result<(), ClientError> {
+    pub(crate) fn check(&self, version: &str) -> Result<(), ClientError> {
         if self.protocol == IPC_PROTOCOL && self.version == version {
             return Ok(());
         }
