@@ -5,5 +5,6 @@
 
 pub mod cli;
 mod demo;
+mod flags;
 pub mod messagingd;
 pub mod relay;

@@ -136,7 +136,11 @@ pub(super) fn agent(shell: &mut Shell, args: Agent) -> Result<(), Failure> {
                 ]
             })
             .collect();
-        if rows.is_empty() { "No traffic yet.".to_owned() } else { output::table(&["WITH", "UNREAD", "LAST"], &rows) }
+        if rows.is_empty() {
+            "No traffic yet.".to_owned()
+        } else {
+            output::table(&["WITH", "UNREAD", "LAST"], &rows)
+        }
     });
     Ok(())
 }

@@ -14,7 +14,8 @@ fn room(shell: &mut Shell, to: &str) -> Result<String, Failure> {
     }
     if to == "me" {
         let device = shell.call("device.status", object([]))?;
-        let person = device.maybe("person").ok_or_else(|| Failure::new("no_identity", "you are in no team yet"))?;
+        let person =
+            device.maybe("person").ok_or_else(|| Failure::new("no_identity", "you are in no team yet"))?;
         return Ok(format!("dm:{person}"));
     }
     Ok(format!("dm:{to}"))
@@ -77,8 +78,10 @@ pub(super) fn run(shell: &mut Shell, verb: ChatVerb) -> Result<(), Failure> {
                     page.items("lines").last().and_then(|line| line.int("seq")).unwrap_or_default()
                 }
             };
-            let result = shell
-                .call("conv.markRead", object([("conversation", string(&args.room)), ("upTo", number(up_to))]))?;
+            let result = shell.call(
+                "conv.markRead",
+                object([("conversation", string(&args.room)), ("upTo", number(up_to))]),
+            )?;
             shell.out.result(&result, || format!("{} unread.", result.int("unread").unwrap_or_default()));
             Ok(())
         }
@@ -127,7 +130,11 @@ pub(super) fn channel(shell: &mut Shell, verb: ChannelVerb) -> Result<(), Failur
     shell.out.result(&result, || match result.get("conversation") {
         Some(conversation) => {
             let persons: Vec<&str> = conversation.items("persons").iter().filter_map(Value::as_str).collect();
-            format!("{}: {}", output::clean(conversation.text("conversation")), output::clean(&persons.join(", ")))
+            format!(
+                "{}: {}",
+                output::clean(conversation.text("conversation")),
+                output::clean(&persons.join(", "))
+            )
         }
         None => "You left the channel.".to_owned(),
     });

@@ -61,7 +61,8 @@ fn subject(text: &str) -> Value {
 }
 
 pub(super) fn list(shell: &mut Shell, args: Grants) -> Result<(), Failure> {
-    let params = args.subject.as_deref().map_or_else(|| object([]), |text| object([("subject", subject(text))]));
+    let params =
+        args.subject.as_deref().map_or_else(|| object([]), |text| object([("subject", subject(text))]));
     let list = shell.call("grant.list", params)?;
     shell.out.result(&list, || {
         let mut rows = Vec::new();
@@ -70,10 +71,14 @@ pub(super) fn list(shell: &mut Shell, args: Grants) -> Result<(), Failure> {
         }
         for review in list.items("review") {
             let lapsed = review.get("levels").map(levels).unwrap_or_default();
-            rows.push(vec![subject_text(review.get("subject")), format!("lapsed with a removed machine: {lapsed}")]);
+            rows.push(vec![
+                subject_text(review.get("subject")),
+                format!("lapsed with a removed machine: {lapsed}"),
+            ]);
         }
         if rows.is_empty() {
-            return "No grants: the team's defaults apply (agents may ask after you agree each time).".to_owned();
+            return "No grants: the team's defaults apply (agents may ask after you agree each time)."
+                .to_owned();
         }
         output::table(&["SUBJECT", "LEVELS"], &rows)
     });
@@ -134,7 +139,10 @@ pub(super) fn grant(shell: &mut Shell, args: Grant) -> Result<(), Failure> {
     }
     let result = shell.call("grant.set", object(members))?;
     shell.out.result(&result, || {
-        result.get("grant").map(|grant| format!("{}: {}", subject_text(grant.get("subject")), levels(grant))).unwrap_or_default()
+        result
+            .get("grant")
+            .map(|grant| format!("{}: {}", subject_text(grant.get("subject")), levels(grant)))
+            .unwrap_or_default()
     });
     Ok(())
 }

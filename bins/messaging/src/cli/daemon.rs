@@ -5,8 +5,8 @@ use super::failure::Failure;
 use super::output::{self, BAD, FAINT, GOOD, STRONG, WAITING};
 use super::shell::Shell;
 use super::value::{Read, number, object, string};
-use serde_json::Value;
 use messaging_smol::supervise;
+use serde_json::Value;
 use std::time::Duration;
 
 pub(super) fn run(shell: &mut Shell, verb: DaemonVerb) -> Result<(), Failure> {
@@ -125,7 +125,10 @@ fn describe(status: &Value) -> String {
         let waiting = outbox.int("waiting").unwrap_or_default();
         lines.push(match outbox.int("oldest") {
             Some(oldest) if waiting > 0 => {
-                format!("Outbox   {WAITING}{waiting} waiting{WAITING:#}, the oldest since {}", output::when(oldest))
+                format!(
+                    "Outbox   {WAITING}{waiting} waiting{WAITING:#}, the oldest since {}",
+                    output::when(oldest)
+                )
             }
             _ => format!("Outbox   {waiting} waiting"),
         });

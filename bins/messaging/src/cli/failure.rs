@@ -88,13 +88,17 @@ fn remedy(code: &str) -> &'static str {
         "loop_guard" => "stop the two agents from answering each other.",
         "too_large" => "shorten it, or attach a file.",
         "secret_refused" => "remove the credential and send it another way.",
-        "expired" => "send it again if it still matters; check both clocks with `date` if it keeps happening.",
+        "expired" => {
+            "send it again if it still matters; check both clocks with `date` if it keeps happening."
+        }
         "relay_unavailable" => "check the relay with `messaging status`, then try again.",
         "invalid_state" => "look at the state with `messaging status`, then act on it.",
         "forbidden" => "ask an admin of the team, or check who owns the home folder.",
         "roster_conflict" => "try again; the team changed at the same moment.",
         "invite_invalid" => "ask for a new ticket.",
-        "no_identity" => "create a team with `messaging team create`, or join one with `messaging team join`.",
+        "no_identity" => {
+            "create a team with `messaging team create`, or join one with `messaging team join`."
+        }
         "not_member" => "ask an admin of the team for a new ticket.",
         "daemon_unavailable" => "run `messaging daemon start`.",
         "daemon_mismatch" => "run `messaging daemon stop`, then `messaging daemon start`.",

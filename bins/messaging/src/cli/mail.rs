@@ -99,16 +99,15 @@ fn wait_for_delivery(shell: &mut Shell, id: &str, wait: Duration) -> Result<Stri
 
 fn file_part(path: &Path) -> Result<Value, Failure> {
     let bytes = std::fs::read(path).map_err(|_| {
-        Failure::usage(format!("cannot read {}", path.display())).with_remedy("check the path given to --file.")
+        Failure::usage(format!("cannot read {}", path.display()))
+            .with_remedy("check the path given to --file.")
     })?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
     Ok(object([("raw", string(&messaging_proto::b64::encode(&bytes))), ("filename", string(name))]))
 }
 
 pub(super) fn inbox(shell: &mut Shell, args: &Inbox) -> Result<(), Failure> {
-    let params = || {
-        [("unreadOnly", Value::Bool(!args.all)), ("limit", number(args.limit))]
-    };
+    let params = || [("unreadOnly", Value::Bool(!args.all)), ("limit", number(args.limit))];
     let mut list = shell.call_keyed("inbox.list", params())?;
     if let Some(seconds) = args.wait {
         let key = shell.key()?;
@@ -165,10 +164,11 @@ pub(super) fn peer(peer: Option<&Value>) -> String {
 
 pub(super) fn read(shell: &mut Shell, args: ReadArgs) -> Result<(), Failure> {
     match (&args.id, &args.with) {
-        (Some(_), Some(_)) | (None, None) => {
-            Err(Failure::usage("read takes an id or --with, not both").with_remedy("run `messaging read --help`."))
+        (Some(_), Some(_)) | (None, None) => Err(Failure::usage("read takes an id or --with, not both")
+            .with_remedy("run `messaging read --help`.")),
+        (None, Some(conversation)) => {
+            chats::conversation(shell, conversation, args.before.as_deref(), args.limit)
         }
-        (None, Some(conversation)) => chats::conversation(shell, conversation, args.before.as_deref(), args.limit),
         (Some(id), None) => {
             let item = shell.call_keyed("item.read", [("id", string(id))])?;
             shell.out.result(&item, || describe_item(&item));

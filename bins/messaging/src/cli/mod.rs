@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 pub(crate) use args::Demo;
 pub(crate) use failure::Failure;
-pub(crate) use output::{BAD, FAINT, GOOD, Output, STRONG, WAITING, page};
+pub(crate) use output::{BAD, FAINT, GOOD, Output, STRONG, WAITING, complain, page};
 pub(crate) use shell::{Shell, fresh_key};
 pub(crate) use value::{Read, array, number, object, string};
 

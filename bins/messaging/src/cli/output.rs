@@ -5,8 +5,8 @@
 use super::failure::Failure;
 use super::value::{object, string};
 use anstyle::{AnsiColor, Style};
-use serde_json::Value;
 use messaging_proto::text::terminal_safe;
+use serde_json::Value;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -114,9 +114,10 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
         }
     }
     let line = |cells: Vec<&str>| {
-        let padded = cells.iter().zip(&widths).map(|(cell, width)| {
-            format!("{cell}{}", " ".repeat(width - cell.chars().count()))
-        });
+        let padded = cells
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.chars().count())));
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     let mut lines = vec![format!("{FAINT}{}{FAINT:#}", line(header.to_vec()))];

@@ -3,9 +3,9 @@
 use super::failure::Failure;
 use super::output::{self, Output};
 use super::value::{Read, object, string};
-use serde_json::Value;
 use messaging_smol::client::{Client, Options};
 use messaging_smol::home::Home;
+use serde_json::Value;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -136,6 +136,8 @@ fn kept_key(home: &Path, name: &str) -> Result<String, Failure> {
 
 /// A fresh session key: 32 random bytes as base64url.
 pub(crate) fn fresh_key() -> Result<String, Failure> {
-    let bytes = messaging_smol::entropy::Entropy::new().draw().map_err(|_| Failure::new("internal", "the system gives no randomness"))?;
+    let bytes = messaging_smol::entropy::Entropy::new()
+        .draw()
+        .map_err(|_| Failure::new("internal", "the system gives no randomness"))?;
     Ok(messaging_proto::b64u::encode(&bytes))
 }

@@ -65,8 +65,8 @@ fn update(shell: &mut Shell, args: TaskUpdate) -> Result<Value, Failure> {
         members.push(("message", array([object([("text", string(message))])])));
     }
     if let Some(path) = &args.artifact {
-        let bytes = std::fs::read(path)
-            .map_err(|_| Failure::usage(format!("cannot read {}", path.display())))?;
+        let bytes =
+            std::fs::read(path).map_err(|_| Failure::usage(format!("cannot read {}", path.display())))?;
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("artifact");
         let part = match String::from_utf8(bytes) {
             Ok(text) => object([("text", string(&text)), ("filename", string(name))]),
@@ -102,12 +102,8 @@ fn describe(task: &Value) -> String {
         peer(task.get("peer"))
     );
     if let Some(chain) = task.get("chain") {
-        let addresses: Vec<String> = chain
-            .items("addresses")
-            .iter()
-            .filter_map(Value::as_str)
-            .map(output::clean)
-            .collect();
+        let addresses: Vec<String> =
+            chain.items("addresses").iter().filter_map(Value::as_str).map(output::clean).collect();
         text.push_str(&format!("{FAINT}asked by {}{FAINT:#}\n", addresses.join(" → ")));
     }
     for entry in task.items("history") {

@@ -1,12 +1,12 @@
 //! `team …` and `identity …`.
 
-use super::args::{IdentityVerb, TeamCreate, TeamJoin, TeamVerb, STDIN};
+use super::args::{IdentityVerb, STDIN, TeamCreate, TeamJoin, TeamVerb};
 use super::failure::Failure;
 use super::output::{self, FAINT, STRONG};
 use super::shell::{Shell, text_or_stdin};
 use super::value::{Read, number, object, string};
-use serde_json::Value;
 use messaging_proto::ticket::{AdmitCard, TeamCard};
+use serde_json::Value;
 
 pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
     match verb {
@@ -90,7 +90,8 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
         TeamVerb::PairCancel(_) => {
             let result = shell.call("team.pairCancel", object([]))?;
             shell.out.result(&result, || {
-                if result.flag("cancelled") { "The pending keys are gone." } else { "No keys were pending." }.to_owned()
+                if result.flag("cancelled") { "The pending keys are gone." } else { "No keys were pending." }
+                    .to_owned()
             });
             Ok(())
         }
@@ -235,11 +236,9 @@ pub(super) fn identity(shell: &mut Shell, verb: IdentityVerb) -> Result<(), Fail
             shell.out.result(&device, || match device.maybe("device") {
                 Some(id) => {
                     let member = match device.maybe("person") {
-                        Some(person) => format!(
-                            ", {}@{}",
-                            output::clean(person),
-                            output::clean(device.text("label"))
-                        ),
+                        Some(person) => {
+                            format!(", {}@{}", output::clean(person), output::clean(device.text("label")))
+                        }
                         None => String::new(),
                     };
                     format!("{id}\n{}{member}", device.text("binding"))

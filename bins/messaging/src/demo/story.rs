@@ -3,9 +3,9 @@
 use super::processes::World;
 use super::timeline::Timeline;
 use crate::cli::{Failure, Read, array, fresh_key, object, string};
-use serde_json::Value;
 use messaging_smol::client::{Client, Options};
 use messaging_smol::home::Home;
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// How long any one thing may take.
@@ -40,10 +40,7 @@ pub(super) fn tell(world: &World, timeline: &Timeline) -> Result<Told, Failure> 
     let question = planner.send("message", "Is the build green?", None)?;
     planner.follow(&question, &["held"])?;
     timeline.act("bob", "agrees: alice's agents may ask mine from now on");
-    bob.call(
-        "request.answer",
-        object([("id", string(&question.id)), ("answer", string("always"))]),
-    )?;
+    bob.call("request.answer", object([("id", string(&question.id)), ("answer", string("always"))]))?;
     builder.take()?;
     planner.follow(&question, &["handed_to_agent", "read"])?;
     builder.send("message", "Green since this morning.", Some(&question.id))?;
@@ -96,11 +93,7 @@ impl Sent {
 }
 
 impl<'a> Agent<'a> {
-    fn register(
-        home: &Home,
-        name: &'static str,
-        timeline: &'a Timeline,
-    ) -> Result<Self, Failure> {
+    fn register(home: &Home, name: &'static str, timeline: &'a Timeline) -> Result<Self, Failure> {
         let client = Client::connect(&Options::agent(home.clone()))?;
         let key = fresh_key()?;
         let session = name.split('/').nth(1).unwrap_or(name);
@@ -149,13 +142,14 @@ impl<'a> Agent<'a> {
             (_, Some(_)) => "reply",
             _ => "message",
         };
-        let sent = Sent {
-            id: first.text("envelopeId").to_owned(),
-            task: first.text("taskId").to_owned(),
-            what,
-            at,
-        };
-        self.timeline.stage(self.name, &format!("{what} to {to}, “{text}”"), first.text("stage"), sent.after_ms());
+        let sent =
+            Sent { id: first.text("envelopeId").to_owned(), task: first.text("taskId").to_owned(), what, at };
+        self.timeline.stage(
+            self.name,
+            &format!("{what} to {to}, “{text}”"),
+            first.text("stage"),
+            sent.after_ms(),
+        );
         Ok(sent)
     }
 
@@ -172,7 +166,10 @@ impl<'a> Agent<'a> {
             let after = sent.after_ms();
             self.timeline.stage(self.name, &format!("{} receipt", sent.what), stage, after);
             if matches!(stage, "rejected" | "expired") {
-                return Err(Failure::new(event.maybe("code").unwrap_or("expired"), "the demonstration's mail"));
+                return Err(Failure::new(
+                    event.maybe("code").unwrap_or("expired"),
+                    "the demonstration's mail",
+                ));
             }
             wanted.retain(|wanted| *wanted != stage);
             if wanted.is_empty() {
@@ -186,12 +183,15 @@ impl<'a> Agent<'a> {
         let end = Instant::now() + PATIENCE;
         loop {
             let event = self.event(end, "a task update did not come")?;
-            let Some(task) = event.get("task").filter(|task| task.text("taskId") == sent.task) else { continue };
+            let Some(task) = event.get("task").filter(|task| task.text("taskId") == sent.task) else {
+                continue;
+            };
             if event.text("origin") != "peer" {
                 continue;
             }
             let reached = task.text("state").trim_start_matches("TASK_STATE_").to_owned();
-            let artifact = task.items("artifacts").first().and_then(|artifact| artifact.items("parts").first());
+            let artifact =
+                task.items("artifacts").first().and_then(|artifact| artifact.items("parts").first());
             let result = artifact.map(|part| format!(", result “{}”", part.text("text"))).unwrap_or_default();
             self.timeline.stage(self.name, &format!("task update{result}"), &reached, sent.after_ms());
             if task.text("state") == state {
@@ -219,13 +219,13 @@ impl<'a> Agent<'a> {
 
     fn update(&mut self, task: &str, state: &str, text: &str, artifact: Option<&str>) -> Result<(), Failure> {
         let parts = |text: &str| array([object([("text", string(text))])]);
-        let mut members =
-            vec![("taskId", string(task)), ("state", string(state)), ("message", parts(text))];
+        let mut members = vec![("taskId", string(task)), ("state", string(state)), ("message", parts(text))];
         if let Some(artifact) = artifact {
             members.push(("artifact", object([("name", string("tag")), ("parts", parts(artifact))])));
         }
         self.call("task.update", members)?;
-        self.timeline.act(self.name, &format!("moves the task to {}", state.trim_start_matches("TASK_STATE_")));
+        self.timeline
+            .act(self.name, &format!("moves the task to {}", state.trim_start_matches("TASK_STATE_")));
         Ok(())
     }
 

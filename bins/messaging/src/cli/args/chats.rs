@@ -57,7 +57,11 @@ pub(crate) struct ChatFollow {
 
 /// create, extend, leave or prune a channel
 #[derive(FromArgs)]
-#[argh(subcommand, name = "channel", example = "messaging channel create eng bob carol\nmessaging channel leave eng")]
+#[argh(
+    subcommand,
+    name = "channel",
+    example = "messaging channel create eng bob carol\nmessaging channel leave eng"
+)]
 pub(crate) struct Channel {
     #[argh(subcommand)]
     pub(crate) verb: ChannelVerb,

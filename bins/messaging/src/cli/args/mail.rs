@@ -45,7 +45,11 @@ pub(crate) struct Send {
 
 /// mail and task requests to this terminal, unread ones first shown
 #[derive(FromArgs)]
-#[argh(subcommand, name = "inbox", example = "messaging inbox\nmessaging inbox --all --limit 100\nmessaging inbox --wait 60")]
+#[argh(
+    subcommand,
+    name = "inbox",
+    example = "messaging inbox\nmessaging inbox --all --limit 100\nmessaging inbox --wait 60"
+)]
 pub(crate) struct Inbox {
     /// read ones too
     #[argh(switch)]
@@ -60,7 +64,11 @@ pub(crate) struct Inbox {
 
 /// read one message or a conversation
 #[derive(FromArgs)]
-#[argh(subcommand, name = "read", example = "messaging read 01M7Q5F6K8FS28ZVG7YPT2PQY9\nmessaging read --with dm:bob\nmessaging read --with agent:bob/agent")]
+#[argh(
+    subcommand,
+    name = "read",
+    example = "messaging read 01M7Q5F6K8FS28ZVG7YPT2PQY9\nmessaging read --with dm:bob\nmessaging read --with agent:bob/agent"
+)]
 pub(crate) struct Read {
     /// an inbox item or something you sent
     #[argh(positional)]
@@ -124,7 +132,11 @@ pub(crate) struct TaskShow {
 
 /// report progress or a result, as the one who works on it
 #[derive(FromArgs)]
-#[argh(subcommand, name = "update", example = "messaging task update 01M7… --state working --message \"on it\"\nmessaging task update 01M7… --state completed --artifact report.txt")]
+#[argh(
+    subcommand,
+    name = "update",
+    example = "messaging task update 01M7… --state working --message \"on it\"\nmessaging task update 01M7… --state completed --artifact report.txt"
+)]
 pub(crate) struct TaskUpdate {
     /// the task's id
     #[argh(positional)]

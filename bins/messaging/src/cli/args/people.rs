@@ -76,7 +76,11 @@ pub(crate) struct Requests {}
 
 /// answer a request that is held for you
 #[derive(FromArgs)]
-#[argh(subcommand, name = "answer", example = "messaging answer 01M7… once\nmessaging answer 01M7… always --yes")]
+#[argh(
+    subcommand,
+    name = "answer",
+    example = "messaging answer 01M7… once\nmessaging answer 01M7… always --yes"
+)]
 pub(crate) struct Answer {
     /// the request's id (`messaging requests` lists them)
     #[argh(positional)]

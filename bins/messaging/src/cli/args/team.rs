@@ -77,7 +77,11 @@ pub(crate) struct TeamRevoke {
 
 /// join a team with a ticket
 #[derive(FromArgs)]
-#[argh(subcommand, name = "join", example = "messaging team join messaging1.… --label desk\nmessaging team join - --label desk < ticket.txt")]
+#[argh(
+    subcommand,
+    name = "join",
+    example = "messaging team join messaging1.… --label desk\nmessaging team join - --label desk < ticket.txt"
+)]
 pub(crate) struct TeamJoin {
     /// the ticket, or - to read it from standard input
     #[argh(positional)]

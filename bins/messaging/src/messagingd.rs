@@ -1,0 +1,89 @@
+//! `messagingd` and `messaging daemon run`: flags in, [`messaging_smol::daemon::run`], an exit status out.
+
+use crate::cli::{complain, page};
+use crate::flags::{Flag, Flags, help};
+use crate::relay::{log_level, version};
+use messaging_machines::daemon::schema::SCHEMA;
+use messaging_smol::daemon::Options;
+use messaging_smol::home::Home;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: u8 = 2;
+
+static FLAGS: &[Flag] = &[
+    Flag {
+        name: "home",
+        value: "<dir>",
+        help: "the home (default $MESSAGING_HOME, else ~/.messaging)",
+        repeats: false,
+    },
+    Flag {
+        name: "log-level",
+        value: "error|warn|info|debug",
+        help: "how much to log, as JSON lines on stderr and in logs/messagingd.log (default info)",
+        repeats: false,
+    },
+    Flag { name: "version", value: "", help: "print the version; with --json as JSON", repeats: false },
+    Flag { name: "json", value: "", help: "with --version", repeats: false },
+    Flag { name: "help", value: "", help: "print this", repeats: false },
+];
+
+/// Runs `messagingd` with the process's arguments, the program's name first. `messagingd cli …`, or a link named
+/// `messaging`, is the command line.
+#[must_use]
+pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    let name = arguments.first().map(Path::new).and_then(Path::file_name);
+    if name.is_some_and(|name| name == "messaging") {
+        return crate::cli::main(arguments);
+    }
+    if arguments.get(1).is_some_and(|first| first == "cli") {
+        return crate::cli::main(arguments.into_iter().skip(1).collect());
+    }
+    let texts: Result<Vec<String>, _> = arguments.into_iter().skip(1).map(OsString::into_string).collect();
+    let Ok(texts) = texts else { return bad("messagingd", "an argument is not UTF-8 text") };
+    let flags: Vec<&str> = texts.iter().map(String::as_str).collect();
+    run("messagingd", None, &flags)
+}
+
+/// Runs the daemon with these flags, as `program`; `home` is a home found before the flags.
+pub(crate) fn run(program: &str, home: Option<&Path>, arguments: &[&str]) -> ExitCode {
+    // The home's own variable is read by `Home::from_env`; no other flag has an environment form.
+    let flags = match Flags::read(FLAGS, arguments, |_| None) {
+        Ok(flags) => flags,
+        Err(error) => return bad(program, &error.to_string()),
+    };
+    if flags.has("help") {
+        page(&help(
+            program,
+            "The daemon of this machine: its identity, sessions, mail, tasks and consent.",
+            FLAGS,
+            "\n`messaging daemon start` runs it in the background.\n\nExit: 0 stopped, 1 start refused, 2 flags, 70 \
+             internal error, 78 store refused.\n",
+        ));
+        return ExitCode::SUCCESS;
+    }
+    if flags.has("version") {
+        page(&version("messagingd", SCHEMA, flags.has("json")));
+        return ExitCode::SUCCESS;
+    }
+    let level = match log_level(&flags) {
+        Ok(level) => level,
+        Err(error) => return bad(program, &error.to_string()),
+    };
+    let home = flags.one("home").map(Path::new).or(home).map(Home::new).or_else(Home::from_env);
+    let Some(home) = home else {
+        return bad(program, "there is no home: set --home, $MESSAGING_HOME or $HOME");
+    };
+    messaging_smol::daemon::run(Options {
+        home,
+        log_level: level,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}
+
+fn bad(program: &str, message: &str) -> ExitCode {
+    complain(&format!("{program}: usage: {message}\nNext: run `{program} --help`."));
+    USAGE.into()
+}
