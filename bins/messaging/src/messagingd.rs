@@ -4,7 +4,7 @@ use crate::cli::{complain, page};
 use crate::flags::{Flag, Flags, help};
 use crate::relay::{log_level, version};
 use messaging_machines::daemon::schema::SCHEMA;
-use messaging_smol::daemon::Options;
+use messaging_smol::daemon::DaemonOptions;
 use messaging_smol::home::Home;
 use std::ffi::OsString;
 use std::path::Path;
@@ -76,11 +76,7 @@ pub(crate) fn run(program: &str, home: Option<&Path>, arguments: &[&str]) -> Exi
     let Some(home) = home else {
         return bad(program, "there is no home: set --home, $MESSAGING_HOME or $HOME");
     };
-    messaging_smol::daemon::run(Options {
-        home,
-        log_level: level,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    })
+    messaging_smol::daemon::run(&DaemonOptions { log_level: level, ..DaemonOptions::new(home) }).into()
 }
 
 fn bad(program: &str, message: &str) -> ExitCode {

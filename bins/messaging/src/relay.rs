@@ -2,12 +2,11 @@
 
 use crate::cli::{complain, page};
 use crate::flags::{BadFlags, Flag, Flags, help};
-use messaging_machines::relay::config::Config;
 use messaging_machines::relay::limits::Limits;
 use messaging_machines::relay::schema::SCHEMA;
 use messaging_proto::key::MachineId;
 use messaging_smol::log::Level;
-use messaging_smol::relay::Options;
+use messaging_smol::relay::RelayOptions;
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -100,13 +99,13 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match options(&flags) {
-        Ok(options) => messaging_smol::relay::run(options),
+        Ok(options) => messaging_smol::relay::run(&options).into(),
         Err(error) => bad(program, &error.to_string()),
     }
 }
 
 /// The version of a service as text or JSON.
-pub(crate) fn version(program: &str, schema: u32, json: bool) -> String {
+pub(crate) fn version(program: &str, schema: u64, json: bool) -> String {
     let version = env!("CARGO_PKG_VERSION");
     if json {
         format!("{{\"version\":\"{version}\",\"storeSchema\":{schema},\"protocol\":\"messaging/1\"}}\n")
@@ -120,7 +119,7 @@ fn bad(program: &str, message: &str) -> ExitCode {
     USAGE.into()
 }
 
-fn options(flags: &Flags) -> Result<Options, BadFlags> {
+fn options(flags: &Flags) -> Result<RelayOptions, BadFlags> {
     let listen = flags.one("listen").unwrap_or("127.0.0.1:8787").to_owned();
     if !is_host_port(&listen) {
         return Err(BadFlags::Value("listen", "<host>:<port>"));
@@ -145,20 +144,15 @@ fn options(flags: &Flags) -> Result<Options, BadFlags> {
         Some("closed") => false,
         Some(_) => return Err(BadFlags::Value("team-creation", "open or closed")),
     };
-    let config = Config {
+    Ok(RelayOptions {
+        relay_id,
         team_creation,
         genesis: genesis.ok_or(BadFlags::Value("genesis", "a machine id"))?,
-        limits: limits(flags)?,
-        ..Config::new(relay_id.clone().unwrap_or_default())
-    };
-    Ok(Options {
-        listen,
-        relay_id,
-        db: PathBuf::from(flags.one("db").unwrap_or("./relay.db")),
-        config,
         trusted_proxies: proxies.map_err(|_| BadFlags::Value("trusted-proxy", "an IP address"))?,
+        limits: limits(flags)?,
         metrics,
         log_level: log_level(flags)?,
+        ..RelayOptions::new(listen, PathBuf::from(flags.one("db").unwrap_or("./relay.db")))
     })
 }
 

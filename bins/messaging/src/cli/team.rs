@@ -49,9 +49,9 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
                 Failure::new("invalid_request", "the team card does not read").with_remedy("copy it whole.")
             })?;
             let params = object([
-                ("relay", string(card.relay())),
-                ("team", string(&card.team().to_string())),
-                ("name", string(card.name())),
+                ("relay", string(card.relay.as_str())),
+                ("team", string(&card.team.to_string())),
+                ("name", string(card.name.as_str())),
                 ("person", string(&args.person)),
                 ("label", string(&args.label)),
             ]);
@@ -70,10 +70,10 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
                 Failure::new("invalid_request", "the admit card does not read").with_remedy("copy it whole.")
             })?;
             let params = object([
-                ("machine", string(&card.machine().to_string())),
-                ("enc", string(&card.enc().to_string())),
-                ("person", string(card.person().as_str())),
-                ("label", string(card.label().as_str())),
+                ("machine", string(&card.machine.to_string())),
+                ("enc", string(&card.enc.to_string())),
+                ("person", string(card.person.as_str())),
+                ("label", string(card.label.as_str())),
             ]);
             let done = shell.call("team.add", params)?;
             shell.out.result(&done, || "Added. The machine can run `messaging team claim` now.".to_owned());
