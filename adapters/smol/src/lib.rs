@@ -17,5 +17,5 @@ mod outbox;
 pub mod process;
 pub mod relay;
 pub mod store;
-mod tls;
 pub mod supervise;
+mod tls;

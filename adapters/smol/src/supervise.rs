@@ -35,7 +35,12 @@ pub struct Started {
 /// # Errors
 /// `daemon_mismatch` when a daemon of another release answers (it is never replaced), `store_refused` with its reason,
 /// the code of a refused start, or `daemon_unavailable` when it does not serve in time.
-pub fn start(program: &Path, arguments: &[&str], home: &Home, wait: Duration) -> Result<Started, ClientError> {
+pub fn start(
+    program: &Path,
+    arguments: &[&str],
+    home: &Home,
+    wait: Duration,
+) -> Result<Started, ClientError> {
     let options = Options::admin(home.clone());
     match Client::connect(&options) {
         Ok(client) => return Ok(Started { pid: client.hello().pid, already: true }),
@@ -147,7 +152,10 @@ pub fn stop(home: &Home) -> Result<bool, ClientError> {
             return Ok(true);
         }
         if !allowed {
-            return Err(ClientError::new(Code::Forbidden, "the lock names another process; none was signalled"));
+            return Err(ClientError::new(
+                Code::Forbidden,
+                "the lock names another process; none was signalled",
+            ));
         }
         terminate(hello.pid);
     }

@@ -3,7 +3,7 @@
 use crate::cli::{complain, page};
 use crate::flags::{BadFlags, Flag, Flags, help};
 use messaging_machines::relay::limits::Limits;
-use messaging_machines::relay::schema::SCHEMA;
+use messaging_machines::relay::schema::opening::SCHEMA;
 use messaging_proto::key::MachineId;
 use messaging_smol::log::Level;
 use messaging_smol::relay::RelayOptions;

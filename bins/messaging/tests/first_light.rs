@@ -58,15 +58,12 @@ fn two_machines_by_hand_across_restarts() {
     world.start_relay();
     world.start_daemon("alice");
     world.start_daemon("bob");
-    let item = wait("the message in bob's inbox", || {
-        world.cli_json("bob", &["inbox"])["items"].get(0).cloned()
-    });
+    let item =
+        wait("the message in bob's inbox", || world.cli_json("bob", &["inbox"])["items"].get(0).cloned());
     assert_eq!(item["preview"], "are you there?");
     let read = world.cli_json("bob", &["read", &id]);
     assert_eq!(read["message"]["parts"][0]["text"], "are you there?");
-    wait("the read receipt", || {
-        (world.cli_json("alice", &["sent", &id])["stage"] == "read").then_some(())
-    });
+    wait("the read receipt", || (world.cli_json("alice", &["sent", &id])["stage"] == "read").then_some(()));
     let status = world.cli_json("alice", &["status"]);
     assert_eq!(status["identity"]["person"], "alice");
     assert_eq!(status["relay"]["state"], "connected");

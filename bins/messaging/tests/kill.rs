@@ -6,8 +6,16 @@ use serde_json::json;
 use world::{Agent, World, wait};
 
 /// The points of one exchange at which a process dies, in order.
-const POINTS: [&str; 8] =
-    ["before the send", "accepted", "relayed", "delivered", "handed_to_agent", "read", "the reply", "replied"];
+const POINTS: [&str; 8] = [
+    "before the send",
+    "accepted",
+    "relayed",
+    "delivered",
+    "handed_to_agent",
+    "read",
+    "the reply",
+    "replied",
+];
 const VICTIMS: [&str; 3] = ["relay", "alice", "bob"];
 
 #[test]

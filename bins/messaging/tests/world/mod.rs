@@ -44,7 +44,8 @@ impl Process {
         });
         let line = receiver.recv_timeout(PATIENCE);
         let line = line.unwrap_or_else(|_| panic!("{arguments:?} did not start"));
-        let ready = line.strip_prefix(ready).unwrap_or_else(|| panic!("unexpected line {line}")).trim().to_owned();
+        let ready =
+            line.strip_prefix(ready).unwrap_or_else(|| panic!("unexpected line {line}")).trim().to_owned();
         Self { child, ready }
     }
 
@@ -184,11 +185,7 @@ impl World {
         all.extend(arguments);
         let output = self.cli(name, &all);
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(
-            output.status.success(),
-            "{arguments:?}: {text}{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(output.status.success(), "{arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_str(&text).unwrap()
     }
 
@@ -200,7 +197,10 @@ impl World {
         let bob = self.admin("bob");
         let relay = self.relay_url();
         alice
-            .call("team.create", json!({"relay": relay, "name": "Blue", "person": "alice", "label": "laptop"}))
+            .call(
+                "team.create",
+                json!({"relay": relay, "name": "Blue", "person": "alice", "label": "laptop"}),
+            )
             .unwrap();
         let invite = alice.call("team.invite", json!({"person": "bob"})).unwrap();
         bob.call("team.join", json!({"ticket": invite["ticket"], "label": "desk"})).unwrap();
