@@ -81,7 +81,43 @@ def envelope_open():
             yield bytes([sample]) + bytes(10) + bytes([1, 1]) + bytes(44) + bytes([change]) + bytes(range(1, 64))
 
 
-TARGETS = {"wire": wire, "jcs": jcs, "envelope_open": envelope_open}
+def chain_verify():
+    file = vectors()["delegation"]
+    for case in file["cases"]:
+        if isinstance(case["chain"], list):
+            yield compact(case["chain"])
+    yield from drawn()
+
+
+def grant_verify():
+    for case in objects(vectors()["grants"]):
+        if "sig" in case:
+            yield compact(case)
+    yield from drawn()
+
+
+def fence():
+    for name in ("fence", "clean_text"):
+        for case in objects(vectors()[name]):
+            if isinstance(case.get("text"), str):
+                yield case["text"].encode("utf-8", "surrogatepass")
+    yield from drawn()
+
+
+def drawn():
+    """Bytes to draw choices from: long enough for whole chains and texts."""
+    for step in range(1, 32):
+        yield bytes((at * step + step) % 251 for at in range(400))
+
+
+TARGETS = {
+    "wire": wire,
+    "jcs": jcs,
+    "envelope_open": envelope_open,
+    "chain_verify": chain_verify,
+    "grant_verify": grant_verify,
+    "fence": fence,
+}
 
 
 def main():

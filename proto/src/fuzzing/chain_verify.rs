@@ -4,7 +4,7 @@ use super::{Draw, World, edited};
 use crate::Code;
 use crate::address::SessionAddress;
 use crate::delegation::{Grant, Hop, NewGrant, Summary, create_grant, verify_chain};
-use crate::json::{FromValue, Value, canonicalize};
+use crate::json::{FromValue, Value, canonicalize, parse_wire};
 use crate::limits::{DELEGATION_BYTES, TTL_MS};
 use crate::name::{ScopeLabel, SessionName};
 use crate::realm::RealmView;
@@ -18,6 +18,10 @@ const NOW: Wall = Wall(1_790_000_000_000);
 /// and no changed chain verifies.
 pub fn chain_verify(data: &[u8]) {
     let world = World::default();
+    if let Ok(chain) = parse_wire(data, usize::MAX) {
+        read(&world, &chain);
+        return;
+    }
     let mut draw = Draw::new(data);
     let (chain, hop, honest) = chain(&world, &mut draw);
     let Some(hop) = hop else {
@@ -38,6 +42,30 @@ pub fn chain_verify(data: &[u8]) {
     }
     let any = verify_chain(&draw.value(8), &world, &hop, now);
     assert_eq!(any.map_err(|error| error.code()), Err(Code::InvalidRequest), "a value that is no chain");
+}
+
+/// A chain as it arrives, for the hop that its last grant names. Of other keys than this world's, so it is refused.
+fn read(world: &World, chain: &Value) {
+    let last = chain.as_array().and_then(<[Value]>::last).map(Grant::from_value);
+    let Some(Ok(last)) = last else {
+        return;
+    };
+    let hop = Hop { by: last.by, from: last.from, to: last.to, task: last.task };
+    assert!(verify_chain(chain, world, &hop, last.ts).is_err());
+    // As the parent of a new grant, which is not verified: its owner verified it when it came.
+    let Some(signer) = world.machines.first() else {
+        return;
+    };
+    let mut draw = Draw::new(&[]);
+    let new = NewGrant {
+        from: hop.to,
+        ts: last.ts,
+        ..new_grant(world, hop.from, address(world, 0, &mut draw), &mut draw)
+    };
+    let parent = chain.as_array().and_then(<[Value]>::last);
+    if let Ok(child) = create_grant(&signer.signing, &new, parent) {
+        assert_not_wider(&child, parent);
+    }
 }
 
 /// A chain of up to six grants, the hop it would arrive on, and whether every choice kept the rules.

@@ -6,7 +6,8 @@ use crate::consent::{
     AgentMail, Ask, Chat, ConsentGrant, Levels, NewGrant, Subject, prefer_grant, resign_grant,
     sign_consent_grant, verify_consent_grant,
 };
-use crate::json::{Object, Value, canonicalize};
+use crate::hash::RealmId;
+use crate::json::{Object, Value, canonicalize, parse_wire};
 use crate::key::MachineId;
 use crate::limits::GRANT_BYTES;
 use crate::name::PersonId;
@@ -24,6 +25,10 @@ pub fn grant_verify(data: &[u8]) {
     let Some(alice) = PersonId::parse("alice") else {
         return;
     };
+    if let Ok(raw) = parse_wire(data, usize::MAX) {
+        read(&raw, &world);
+        return;
+    }
     let mut copies = Vec::new();
     for _ in 0..=draw.below(4) {
         let unsigned = grant(&world, &alice, &mut draw);
@@ -33,13 +38,40 @@ pub fn grant_verify(data: &[u8]) {
         assert_eq!(verified.as_ref(), Ok(&grant), "what is signed here");
         assert!(canonicalize(grant.raw()).is_ok_and(|text| text.len() <= GRANT_BYTES));
         assert_no_change_passes(&grant, &world, &alice, &mut draw);
-        assert_resigns(&grant, &world, &alice, draw.below(2) == 0);
+        assert_resigns(&grant, &world, &world.realm(), &alice, draw.below(2) == 0);
         copies.push(grant);
     }
     assert_merges(&copies, draw.byte());
     let any = draw.value(8);
     assert!(verify_consent_grant(&any, &world.realm(), &alice).is_err());
     card(&world, &alice, &mut draw);
+}
+
+/// A grant or a card as it arrives, read for whom it names itself; and signed here, which the rules may refuse.
+fn read(raw: &Value, world: &World) {
+    let name = |member| raw.get(member).and_then(Value::as_str);
+    let person = |member| name(member).and_then(PersonId::parse);
+    let Some((signer, realm)) = world.machines.first().zip(name("realm").and_then(RealmId::parse)) else {
+        return;
+    };
+    if let Some(person) = person("person") {
+        let verified = verify_consent_grant(raw, &realm, &person);
+        if let Ok(grant) = &verified {
+            assert_resigns(grant, world, &realm, &person, true);
+            assert_resigns(grant, world, &realm, &person, false);
+        }
+        if let Ok(signed) = sign_consent_grant(&signer.signing, raw.clone()) {
+            assert_eq!(verify_consent_grant(signed.raw(), &realm, &person), Ok(signed));
+        }
+    }
+    if let Some((from, to)) = person("from").zip(person("to")) {
+        let verified = verify_contact_card(raw, &realm, &from, &to);
+        if let Ok(signed) = sign_contact_card(&signer.signing, raw.clone()) {
+            assert_eq!(verify_contact_card(signed.raw(), &realm, &from, &to), Ok(signed));
+        } else {
+            assert!(verified.is_err(), "what verifies can be signed again");
+        }
+    }
 }
 
 /// A grant to be signed: often one the rules refuse, sometimes with members of a newer release.
@@ -76,7 +108,7 @@ fn assert_no_change_passes(grant: &ConsentGrant, world: &World, person: &PersonI
 }
 
 /// §6.9 "Signers".
-fn assert_resigns(grant: &ConsentGrant, world: &World, person: &PersonId, keep_all: bool) {
+fn assert_resigns(grant: &ConsentGrant, world: &World, realm: &RealmId, person: &PersonId, keep_all: bool) {
     let Some(signer) = world.machines.last() else {
         return;
     };
@@ -90,7 +122,7 @@ fn assert_resigns(grant: &ConsentGrant, world: &World, person: &PersonId, keep_a
         assert!(!keep_all && grant.levels.restricting().is_clear());
         return;
     };
-    assert_eq!(verify_consent_grant(copy.raw(), &world.realm(), person).as_ref(), Ok(&copy));
+    assert_eq!(verify_consent_grant(copy.raw(), realm, person).as_ref(), Ok(&copy));
     assert_eq!((copy.id, copy.ts, &copy.subject), (grant.id, grant.ts, &grant.subject), "its place");
     assert_eq!((copy.by, copy.resigned_at), (signer.signing.machine(), Some(NOW)));
     if keep_all {
