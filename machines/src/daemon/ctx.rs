@@ -30,8 +30,9 @@
 
 use super::author::{Draft, Job, Unwritten};
 use super::config::Settings;
+use super::files::{Files, SaveId};
 use super::identity::Keys;
-use super::io::{Effect, File, FileKind, IpcId, Level, Log};
+use super::io::{Effect, File, IpcId, Level, Log};
 use super::ipc::{Conns, RequestId, RpcError};
 use super::link::LinkState;
 use super::realm::Realm;
@@ -228,18 +229,22 @@ pub enum Note {
     ErrandFrame(Arc<RelayInbound>),
     /// The errand's connection could not be made, or ended. It is made again until [`Note::ErrandDone`].
     ErrandClosed,
+    /// The errand goes on with a fresh connection, made at once.
+    ErrandAgain,
     /// No errand any more.
     ErrandDone,
 
-    /// A file is durable, or could not be written.
+    /// A file of [`Ctx::save`] is durable, or could not be written.
     Saved {
-        /// Which.
-        file: FileKind,
+        /// Which save.
+        save: SaveId,
         /// Whether it is on disk.
         ok: bool,
     },
     /// The encryption key that mail is sealed to changed.
     KeyChanged,
+    /// `facts.keys.alarm()` changed.
+    AlarmChanged,
     /// A client connected.
     ConnOpened(IpcId),
     /// A client's connection ended; the session keys it held are no longer held by it.
@@ -285,6 +290,8 @@ pub struct Facts {
     pub link: LinkState,
     /// The local connections (written by `ipc`).
     pub conns: Conns,
+    /// The files being written (written by `files`).
+    pub files: Files,
 }
 
 impl Facts {
@@ -325,6 +332,8 @@ pub struct About {
     pub pid: u32,
     /// When the machine started.
     pub started_at: Wall,
+    /// Whether it was asked to stop.
+    pub stopping: bool,
 }
 
 /// One step's hands: the clocks, the open transaction, the facts, and what is said.
@@ -410,9 +419,11 @@ impl<'a, 't> Ctx<'a, 't> {
         self.out.push(Effect::Log(Log { level, event, fields }));
     }
 
-    /// Writes a file; [`Note::Saved`] answers.
-    pub fn save(&mut self, file: File) {
+    /// Writes a file; [`Note::Saved`] with the returned id answers.
+    pub fn save(&mut self, file: File) -> SaveId {
+        let save = self.facts.files.begin(&file);
         self.out.push(Effect::Save(file));
+        save
     }
 }
 

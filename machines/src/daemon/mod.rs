@@ -9,6 +9,8 @@ pub mod consent;
 pub mod ctx;
 pub mod directory;
 mod due;
+pub mod evidence;
+pub mod files;
 pub mod identity;
 pub mod io;
 pub mod ipc;
@@ -16,34 +18,42 @@ pub mod link;
 pub mod mail;
 pub mod presence;
 pub mod realm;
+pub mod roster_sync;
 mod rows;
 pub mod schema;
 mod secrets;
 pub mod sessions;
 pub mod status;
+pub mod stop;
 pub mod tasks;
+pub mod team;
 #[cfg(test)]
 mod testing;
 mod text;
 
 use crate::machine::{Machine, Out, Step};
 use crate::store::{StoreDown, Txn};
+use author::Author;
 use config::Settings;
 use consent::Consent;
 use ctx::{About, Answer, Caller, Ctx, Facts, Note, Outcome, Refusal, Role};
 use directory::Directory;
-use identity::Keys;
+use identity::{Keeper, Keys};
 use io::{Effect, Event};
 use ipc::methods::{Call, Needs};
 use ipc::{Admitted, RpcError};
+use link::Link;
 use mail::Mail;
 use messaging_proto::Code;
 use messaging_proto::identity::Identity;
-use messaging_proto::time::{Mono, Wall};
+use messaging_proto::time::Mono;
 use presence::Presence;
+use roster_sync::RosterSync;
 use sessions::Sessions;
 use status::Status;
 use std::collections::VecDeque;
+use stop::Stop;
+use team::Team;
 
 /// What a daemon is started with.
 #[derive(Clone, Debug)]
@@ -63,28 +73,55 @@ pub struct Daemon {
     roles: Roles,
 }
 
-/// Every role, in the order they hear a note.
+/// Every role, in the order they hear a note: what others read first, the link after who has last words on it.
 #[derive(Debug, Default)]
 struct Roles {
+    roster_sync: RosterSync,
+    keeper: Keeper,
+    author: Author,
+    team: Team,
     sessions: Sessions,
     presence: Presence,
     mail: Mail,
     consent: Consent,
     directory: Directory,
+    link: Link,
+    stop: Stop,
 }
 
 impl Roles {
-    fn all(&mut self) -> [&mut dyn Role; 5] {
-        [&mut self.sessions, &mut self.presence, &mut self.mail, &mut self.consent, &mut self.directory]
+    fn all(&mut self) -> [&mut dyn Role; 11] {
+        let Self { roster_sync, keeper, author, team, sessions, presence, mail, consent, directory, .. } =
+            self;
+        [
+            roster_sync,
+            keeper,
+            author,
+            team,
+            sessions,
+            presence,
+            mail,
+            consent,
+            directory,
+            &mut self.link,
+            &mut self.stop,
+        ]
     }
 
-    fn deadlines(&self) -> [(Option<Mono>, Timer); 5] {
+    /// In the order of [`Self::all`].
+    fn deadlines(&self) -> [(Option<Mono>, Timer); 11] {
         [
+            (self.roster_sync.deadline(), Timer::RosterSync),
+            (self.keeper.deadline(), Timer::Identity),
+            (self.author.deadline(), Timer::Author),
+            (self.team.deadline(), Timer::Team),
             (self.sessions.deadline(), Timer::Sessions),
             (self.presence.deadline(), Timer::Presence),
             (self.mail.deadline(), Timer::Mail),
             (self.consent.deadline(), Timer::Consent),
             (self.directory.deadline(), Timer::Directory),
+            (self.link.deadline(), Timer::Link),
+            (self.stop.deadline(), Timer::Stop),
         ]
     }
 }
@@ -92,8 +129,14 @@ impl Roles {
 /// Why the next deadline is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// A backoff, a timeout or a ping of the relay link.
-    Link,
+    /// A page of the roster is late.
+    RosterSync,
+    /// Retired keys, and the rotation schedule.
+    Identity,
+    /// An entry being written is late.
+    Author,
+    /// A way into a team.
+    Team,
     /// Nothing: sessions go by the calendar of the mail role.
     Sessions,
     /// The next presence.
@@ -104,13 +147,17 @@ pub enum Timer {
     Consent,
     /// The next `contacts` event.
     Directory,
+    /// A backoff, a timeout or a ping of the relay link.
+    Link,
+    /// The grace of a stop.
+    Stop,
 }
 
 impl Daemon {
     /// A daemon over its files: `config.json`, `identity.json` and `pairing.json`.
     #[must_use]
     pub fn new(config: Config, identity: Option<Identity>, pairing: Option<Identity>) -> Self {
-        let about = About { version: config.version, pid: config.pid, started_at: Wall(0) };
+        let about = About { version: config.version, pid: config.pid, ..About::default() };
         let facts = Facts {
             about,
             config: config.settings,
@@ -118,6 +165,7 @@ impl Daemon {
             realm: realm::Realm::default(),
             link: link::LinkState::default(),
             conns: ipc::Conns::default(),
+            files: files::Files::default(),
         };
         Self { facts, roles: Roles::default() }
     }
@@ -152,6 +200,8 @@ impl Daemon {
             Call::Mail(call) => roles.mail.call(cx, call),
             Call::Task(call) => tasks::call(cx, call),
             Call::Consent(call) => consent::call(&mut roles.mail, cx, call),
+            Call::Team(call) => roles.team.call(cx, caller, call),
+            Call::Identity(call) => roles.keeper.call(cx, caller, call),
             Call::Status(call) => Status::call(cx, call),
             Call::Directory => {
                 Err(Refusal::code(Code::InvalidState, "this home is not in a directory realm"))
@@ -179,7 +229,15 @@ impl Machine for Daemon {
                 facts.about.started_at = step.wall;
                 notes.push_back(Note::Start);
             }
-            Event::LinkOpened { .. } | Event::LinkFrame { .. } | Event::LinkClosed { .. } => {}
+            Event::LinkOpened { link } => {
+                roles.link.opened(&mut Ctx::new(step, store, facts, out, &mut notes), link);
+            }
+            Event::LinkFrame { link, frame } => {
+                roles.link.frame(&mut Ctx::new(step, store, facts, out, &mut notes), link, *frame);
+            }
+            Event::LinkClosed { link, why } => {
+                roles.link.closed(&mut Ctx::new(step, store, facts, out, &mut notes), link, &why);
+            }
             Event::IpcOpened { conn, tier } => {
                 if facts.conns.open(out, conn, tier, &facts.about) {
                     notes.push_back(Note::ConnOpened(conn));
@@ -196,7 +254,9 @@ impl Machine for Daemon {
                     notes.push_back(Note::ConnClosed { conn, keys });
                 }
             }
-            Event::Saved { file, ok } => notes.push_back(Note::Saved { file, ok }),
+            Event::Saved { file, ok } => {
+                notes.extend(facts.files.end(file).map(|save| Note::Saved { save, ok }));
+            }
             Event::Timer => {
                 let due: Vec<bool> =
                     roles.deadlines().iter().map(|(at, _)| at.is_some_and(|at| at <= step.mono)).collect();
@@ -206,12 +266,17 @@ impl Machine for Daemon {
             }
             Event::Stop => notes.push_back(Note::StopWanted),
         }
-        while let Some(note) = notes.pop_front() {
-            for role in roles.all() {
-                role.hear(&mut Ctx::new(step, store, facts, out, &mut notes), &note)?;
+        loop {
+            while let Some(note) = notes.pop_front() {
+                for role in roles.all() {
+                    role.hear(&mut Ctx::new(step, store, facts, out, &mut notes), &note)?;
+                }
+            }
+            match roles.stop.settled(facts, step.mono) {
+                Some(note) => notes.push_back(note),
+                None => return Ok(()),
             }
         }
-        Ok(())
     }
 
     fn deadline(&self) -> Option<(Mono, Timer)> {

@@ -78,7 +78,7 @@ pub const TABLES: &[Table] = &[
 ];
 
 /// The version byte of a row.
-const ROW: u8 = 1;
+pub const ROW: u8 = 1;
 
 /// Reads a JSON row. A row that cannot be read counts as absent: a newer daemon may have written it
 /// (`§8.8`, "When stores grow").

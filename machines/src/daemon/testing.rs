@@ -5,6 +5,7 @@ use super::ctx::{Ctx, Note};
 use super::io::{Effect, Event, IpcId, Tier};
 use super::link::LinkState;
 use super::realm::Realm;
+use super::schema;
 use super::{Config, Daemon};
 use crate::machine::{Machine, Out, Step};
 use crate::store::{MemoryBase, Txn, Writes};
@@ -123,10 +124,12 @@ impl World {
     pub(crate) fn start(&mut self, number: usize) {
         let node = &mut self.nodes[number];
         node.daemon = fresh(&node.identity, &node.settings);
-        let roster = Roster::replay_trusted(
-            &self.roster.entries(-1).map(|entry| entry.value().unwrap()).collect::<Vec<_>>(),
-        );
-        node.daemon.facts.realm = Realm::holding(roster.unwrap());
+        // As joining leaves the store.
+        let mut writes = Writes::new();
+        let mut txn = Txn::new(&node.base, None, &mut writes);
+        Realm::default().adopt(&mut txn, self.roster.clone());
+        schema::put(&mut txn, schema::META, schema::META_MACHINE, &node.identity.machine());
+        node.base.apply(&writes);
         self.handle(number, Event::Start);
         if self.nodes[number].up {
             self.link(number, true);

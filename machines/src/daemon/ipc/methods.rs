@@ -3,7 +3,8 @@
 //! A role declares its params as variants of its own `Call`, reads them with a function here or in its module,
 //! and the composer routes the call back to it.
 
-use crate::daemon::{consent, directory, mail, sessions, status, tasks};
+use crate::daemon::team::reads;
+use crate::daemon::{consent, directory, identity, mail, sessions, status, tasks, team};
 use messaging_proto::json::{Fields, Invalid};
 
 /// Which list a method is in (`messaging/1 §8.2`, "Tiers"). The agent socket serves the first alone.
@@ -28,6 +29,9 @@ pub enum Needs {
     Directory,
 }
 
+/// Reads the params of a method.
+type Read = fn(&Fields<'_>) -> Result<Call, Invalid>;
+
 /// One row of the table.
 pub struct Method {
     /// The method's name.
@@ -37,7 +41,7 @@ pub struct Method {
     /// What it needs.
     pub needs: Needs,
     /// Reads its params.
-    pub read: fn(&Fields<'_>) -> Result<Call, Invalid>,
+    pub read: Read,
 }
 
 impl std::fmt::Debug for Method {
@@ -61,6 +65,10 @@ pub enum Call {
     Task(tasks::params::Call),
     /// `grant.*`, `request.*`.
     Consent(consent::params::Call),
+    /// `team.*`.
+    Team(team::Call),
+    /// `identity.*`.
+    Identity(identity::Call),
     /// A method of the directory realm: refused once its params are read.
     Directory,
 }
@@ -73,130 +81,62 @@ pub fn find(name: &str) -> Option<&'static Method> {
 
 /// Every method.
 pub static TABLE: &[Method] = &[
-    Method { name: "daemon.health", tier: Tier::Agent, needs: Needs::Nothing, read: status::read_health },
-    Method { name: "daemon.status", tier: Tier::Agent, needs: Needs::Nothing, read: status::read_status },
-    Method { name: "device.status", tier: Tier::Agent, needs: Needs::Nothing, read: status::read_device },
-    Method { name: "daemon.stop", tier: Tier::Admin, needs: Needs::Nothing, read: status::read_stop },
-    Method { name: "daemon.woke", tier: Tier::Admin, needs: Needs::Nothing, read: status::read_woke },
-    Method { name: "person.attached", tier: Tier::Admin, needs: Needs::Nothing, read: status::read_attached },
-    Method {
-        name: "session.register",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| sessions::params::register(params).map(Call::Session),
-    },
-    Method {
-        name: "session.update",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| sessions::params::update(params).map(Call::Session),
-    },
-    Method {
-        name: "session.unregister",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| sessions::params::unregister(params).map(Call::Session),
-    },
-    Method {
-        name: "events.subscribe",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| sessions::params::subscribe(params).map(Call::Session),
-    },
-    Method {
-        name: "contacts.list",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| directory::read_contacts(params).map(|()| Call::Contacts),
-    },
-    Method {
-        name: "msg.send",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| mail::params::send(params).map(Call::Mail),
-    },
-    Method {
-        name: "inbox.list",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| mail::params::inbox_list(params).map(Call::Mail),
-    },
-    Method {
-        name: "inbox.get",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| mail::params::inbox_get(params).map(Call::Mail),
-    },
-    Method {
-        name: "inbox.ack",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| mail::params::inbox_ack(params).map(Call::Mail),
-    },
-    Method {
-        name: "item.read",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| mail::params::item_read(params).map(Call::Mail),
-    },
-    Method {
-        name: "task.list",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| tasks::params::list(params).map(Call::Task),
-    },
-    Method {
-        name: "task.get",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| tasks::params::get(params).map(Call::Task),
-    },
-    Method {
-        name: "task.update",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| tasks::params::update(params).map(Call::Task),
-    },
-    Method {
-        name: "task.cancel",
-        tier: Tier::Agent,
-        needs: Needs::Identity,
-        read: |params| tasks::params::cancel(params).map(Call::Task),
-    },
-    Method {
-        name: "grant.list",
-        tier: Tier::Human,
-        needs: Needs::Identity,
-        read: |params| consent::params::grant_list(params).map(Call::Consent),
-    },
-    Method {
-        name: "grant.set",
-        tier: Tier::Human,
-        needs: Needs::Identity,
-        read: |params| consent::params::grant_set(params).map(Call::Consent),
-    },
-    Method {
-        name: "grant.set.preview",
-        tier: Tier::Human,
-        needs: Needs::Identity,
-        read: |params| consent::params::grant_preview(params).map(Call::Consent),
-    },
-    Method {
-        name: "request.list",
-        tier: Tier::Human,
-        needs: Needs::Identity,
-        read: |params| consent::params::request_list(params).map(Call::Consent),
-    },
-    Method {
-        name: "request.answer",
-        tier: Tier::Human,
-        needs: Needs::Identity,
-        read: |params| consent::params::request_answer(params).map(Call::Consent),
-    },
-    Method {
-        name: "request.answer.preview",
-        tier: Tier::Human,
-        needs: Needs::Identity,
-        read: |params| consent::params::request_preview(params).map(Call::Consent),
-    },
+    open(Tier::Agent, "daemon.health", status::read_health),
+    open(Tier::Agent, "daemon.status", status::read_status),
+    open(Tier::Agent, "device.status", status::read_device),
+    member(Tier::Agent, "session.register", |params| sessions::params::register(params).map(Call::Session)),
+    member(Tier::Agent, "session.update", |params| sessions::params::update(params).map(Call::Session)),
+    member(Tier::Agent, "session.unregister", |params| {
+        sessions::params::unregister(params).map(Call::Session)
+    }),
+    member(Tier::Agent, "events.subscribe", |params| sessions::params::subscribe(params).map(Call::Session)),
+    member(Tier::Agent, "contacts.list", |params| directory::read_contacts(params).map(|()| Call::Contacts)),
+    member(Tier::Agent, "msg.send", |params| mail::params::send(params).map(Call::Mail)),
+    member(Tier::Agent, "inbox.list", |params| mail::params::inbox_list(params).map(Call::Mail)),
+    member(Tier::Agent, "inbox.get", |params| mail::params::inbox_get(params).map(Call::Mail)),
+    member(Tier::Agent, "inbox.ack", |params| mail::params::inbox_ack(params).map(Call::Mail)),
+    member(Tier::Agent, "item.read", |params| mail::params::item_read(params).map(Call::Mail)),
+    member(Tier::Agent, "task.list", |params| tasks::params::list(params).map(Call::Task)),
+    member(Tier::Agent, "task.get", |params| tasks::params::get(params).map(Call::Task)),
+    member(Tier::Agent, "task.update", |params| tasks::params::update(params).map(Call::Task)),
+    member(Tier::Agent, "task.cancel", |params| tasks::params::cancel(params).map(Call::Task)),
+    member(Tier::Human, "grant.list", |params| consent::params::grant_list(params).map(Call::Consent)),
+    member(Tier::Human, "grant.set", |params| consent::params::grant_set(params).map(Call::Consent)),
+    member(Tier::Human, "grant.set.preview", |params| {
+        consent::params::grant_preview(params).map(Call::Consent)
+    }),
+    member(Tier::Human, "request.list", |params| consent::params::request_list(params).map(Call::Consent)),
+    member(Tier::Human, "request.answer", |params| {
+        consent::params::request_answer(params).map(Call::Consent)
+    }),
+    member(Tier::Human, "request.answer.preview", |params| {
+        consent::params::request_preview(params).map(Call::Consent)
+    }),
+    open(Tier::Admin, "daemon.stop", status::read_stop),
+    open(Tier::Admin, "daemon.woke", status::read_woke),
+    open(Tier::Admin, "person.attached", status::read_attached),
+    member(Tier::Admin, "identity.rotateEnc", identity::read_rotate),
+    open(Tier::Admin, "team.prepare", reads::prepare),
+    open(Tier::Admin, "team.create", reads::create),
+    open(Tier::Admin, "team.join", reads::join),
+    open(Tier::Admin, "team.pair", reads::pair),
+    open(Tier::Admin, "team.claim", reads::claim),
+    open(Tier::Admin, "team.pairCancel", reads::pair_cancel),
+    member(Tier::Admin, "team.info", reads::info),
+    member(Tier::Admin, "team.invite", reads::invite),
+    member(Tier::Admin, "team.revoke", reads::revoke),
+    member(Tier::Admin, "team.add", reads::add),
+    member(Tier::Admin, "team.remove", reads::remove),
+    member(Tier::Admin, "team.role", reads::role),
+    member(Tier::Admin, "team.rekey", reads::rekey),
 ];
+
+/// A method that needs nothing.
+const fn open(tier: Tier, name: &'static str, read: Read) -> Method {
+    Method { name, tier, needs: Needs::Nothing, read }
+}
+
+/// A method that needs an identity in a team.
+const fn member(tier: Tier, name: &'static str, read: Read) -> Method {
+    Method { name, tier, needs: Needs::Identity, read }
+}
