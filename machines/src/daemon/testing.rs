@@ -7,19 +7,20 @@ use super::link::LinkState;
 use super::realm::Realm;
 use super::schema;
 use super::{Config, Daemon};
-use crate::machine::{Machine, Out, Step};
+use crate::machine::{Label, Machine, Out, Step};
 use crate::store::{MemoryBase, Txn, Writes};
 use messaging_proto::Code;
-use messaging_proto::envelope::Inspected;
+use messaging_proto::envelope::{End, HeaderParts, Inspected, Kind, To, open_envelope, seal_header};
 use messaging_proto::frame::{ClientFrame, Parsed, Received};
 use messaging_proto::identity::Identity;
 use messaging_proto::json::{FromValue, Object, Value, canonicalize, parse_wire};
-use messaging_proto::key::MachineId;
+use messaging_proto::key::{EncSecret, MachineId};
 use messaging_proto::limits::FRAME_BYTES;
-use messaging_proto::name::{Label, PersonId, TeamName};
-use messaging_proto::realm::Role;
+use messaging_proto::name::{self, PersonId, TeamName};
+use messaging_proto::realm::{RealmView, Role};
 use messaging_proto::roster::{ApplyOptions, Author, Member, Roster, genesis};
 use messaging_proto::time::{Mono, Wall};
+use messaging_proto::ulid::Ulid;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -55,6 +56,42 @@ pub(crate) struct World {
     steps: u64,
     /// Whether every commit is followed by a new machine over the store.
     pub(crate) crashing: bool,
+    /// The step a fault happens at, and which.
+    pub(crate) fault: Option<(u64, Fault)>,
+}
+
+/// An envelope a machine makes by hand.
+#[derive(Debug)]
+pub(crate) struct Forged<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) from_agent: Option<&'a str>,
+    pub(crate) to_agent: Option<&'a str>,
+    pub(crate) reply_to: Option<&'a str>,
+    pub(crate) payload: &'a str,
+    pub(crate) header: Vec<(&'static str, Value)>,
+}
+
+impl<'a> Forged<'a> {
+    /// An envelope of this type to a device.
+    pub(crate) const fn new(kind: Kind, payload: &'a str) -> Self {
+        Self { kind, from_agent: None, to_agent: None, reply_to: None, payload, header: Vec::new() }
+    }
+
+    /// The same between two sessions.
+    pub(crate) const fn between(mut self, from: &'a str, to: &'a str) -> Self {
+        self.from_agent = Some(from);
+        self.to_agent = Some(to);
+        self
+    }
+}
+
+/// What happens to the machine that takes a step, instead of the end of the step. A new machine follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It dies before its commit.
+    Lost,
+    /// Its commit is durable and reported as failed: nothing it said is released.
+    Phantom,
 }
 
 /// Reads a JSON text of a test.
@@ -98,7 +135,7 @@ impl World {
                     enc: identity.enc(),
                     person: PersonId::parse(person).unwrap(),
                     role: if number == 1 { Role::Admin } else { Role::Member },
-                    label: Label::parse(label).unwrap(),
+                    label: name::Label::parse(label).unwrap(),
                 };
                 (identity, member)
             })
@@ -112,7 +149,8 @@ impl World {
             roster.apply(&entry, ApplyOptions::default()).unwrap();
         }
         let nodes = members.into_iter().map(|(identity, _)| Node::new(identity)).collect();
-        let mut world = Self { nodes, roster, mono: 1_000, wall: START + 1_000, steps: 0, crashing: false };
+        let mut world =
+            Self { nodes, roster, mono: 1_000, wall: START + 1_000, steps: 0, crashing: false, fault: None };
         for number in 0..world.nodes.len() {
             world.start(number);
         }
@@ -177,8 +215,25 @@ impl World {
         let mut out = Out::new();
         let mut txn = Txn::new(&node.base, None, &mut writes);
         node.daemon.handle(&step, event, &mut txn, &mut out).unwrap();
-        node.base.apply(&writes);
-        self.release(number, out.take());
+        self.commit(number, &writes, out.take());
+    }
+
+    /// How many steps were taken.
+    pub(crate) const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Makes a step's writes durable and releases what it said, unless the step is the one that fails.
+    fn commit(&mut self, number: usize, writes: &Writes, effects: Vec<Effect>) {
+        let fault = self.fault.filter(|(step, _)| *step == self.steps).map(|(_, fault)| fault);
+        if fault != Some(Fault::Lost) {
+            self.nodes[number].base.apply(writes);
+        }
+        if fault.is_some() {
+            self.start(number);
+        } else {
+            self.release(number, effects);
+        }
     }
 
     /// Says a note to a machine's roles, as the link and the roster would.
@@ -195,8 +250,7 @@ impl World {
                 role.hear(&mut Ctx::new(&step, &mut txn, facts, &mut out, &mut notes), &note).unwrap();
             }
         }
-        node.base.apply(&writes);
-        self.release(number, out.take());
+        self.commit(number, &writes, out.take());
     }
 
     fn release(&mut self, number: usize, effects: Vec<Effect>) {
@@ -303,9 +357,18 @@ impl World {
 
     /// A connection of the admin socket.
     pub(crate) fn connect(&mut self, number: usize) -> IpcId {
+        self.open_socket(number, Tier::Admin)
+    }
+
+    /// A connection of the agent socket.
+    pub(crate) fn agent(&mut self, number: usize) -> IpcId {
+        self.open_socket(number, Tier::Agent)
+    }
+
+    fn open_socket(&mut self, number: usize, tier: Tier) -> IpcId {
         self.nodes[number].conns += 1;
         let conn = IpcId(self.nodes[number].conns);
-        self.handle(number, Event::IpcOpened { conn, tier: Tier::Admin });
+        self.handle(number, Event::IpcOpened { conn, tier });
         conn
     }
 
@@ -334,12 +397,18 @@ impl World {
         .into_iter()
         .collect();
         let line = canonicalize(&request.into()).unwrap().into_bytes();
+        // A machine that failed since has forgotten the connection.
+        let failed = self.fault.is_some();
         self.handle(number, Event::IpcLine { conn, line });
         let lines = &self.nodes[number].lines;
         let mine = |line: &&(IpcId, Value)| {
             line.0 == conn && line.1.get("id").is_some_and(|value| u64::from_value(value).ok() == Some(id))
         };
-        let reply = lines.iter().rfind(mine).unwrap_or_else(|| panic!("{method} was not answered")).1.clone();
+        let Some((_, reply)) = lines.iter().rfind(mine) else {
+            assert!(failed, "{method} was not answered");
+            return Err(Value::Null);
+        };
+        let reply = reply.clone();
         match (reply.get("result"), reply.get("error")) {
             (Some(result), None) => Ok(result.clone()),
             (None, Some(error)) => Err(error.clone()),
@@ -373,6 +442,90 @@ impl World {
         self.ok(number, conn, "events.subscribe", &format!(r#"{{"key":"{key}"}}"#));
         self.pass(2_000);
         conn
+    }
+
+    /// An envelope as the machine `from` could make one for `to`, whatever its daemon would. `header` changes members
+    /// of the header before it is signed.
+    pub(crate) fn forge(&mut self, from: usize, to: usize, forged: &Forged<'_>) -> Value {
+        let step = self.step();
+        let member = |number: usize| {
+            let machine = self.nodes[number].identity.machine();
+            self.roster.member(&machine).unwrap().clone()
+        };
+        let (sender, recipient) = (member(from), member(to));
+        let mut end = Object::new();
+        end.set("person", Value::text(recipient.person.as_str()));
+        end.set("device", Value::text(recipient.machine.to_string()));
+        let mut start = Object::new();
+        start.set("person", Value::text(sender.person.as_str()));
+        start.set("device", Value::text(sender.machine.to_string()));
+        for (object, agent) in [(&mut start, forged.from_agent), (&mut end, forged.to_agent)] {
+            if let Some(agent) = agent {
+                object.set("agent", Value::text(agent));
+            }
+        }
+        let parts = HeaderParts {
+            id: Ulid::new(Wall(self.wall), step.draw(Label::EnvelopeId)),
+            kind: forged.kind,
+            realm: self.roster.realm(),
+            anchor: self.roster.anchor(),
+            from: End::from_value(&start.into()).unwrap(),
+            to: To::from_value(&end.into()).unwrap(),
+            ts: Wall(self.wall),
+            exp: Wall(self.wall + 604_800_000),
+            reply_to: forged.reply_to.map(|id| Ulid::parse(id).unwrap()),
+        };
+        let Value::Object(mut header) = parts.to_value() else { panic!("no header") };
+        for (name, value) in &forged.header {
+            header.set(*name, value.clone());
+        }
+        let ephemeral = EncSecret::from_bytes(step.draw(Label::Ephemeral));
+        let signer = self.nodes[from].identity.signing();
+        let sealed = seal_header(
+            signer,
+            header.into(),
+            &json(forged.payload),
+            &recipient.enc,
+            &ephemeral,
+            step.draw(Label::Nonce),
+        );
+        sealed.unwrap().value
+    }
+
+    /// Delivers an envelope to a machine, as the relay would. Whether it was acked.
+    pub(crate) fn deliver(&mut self, number: usize, envelope: Value) -> bool {
+        let env = Arc::new(Inspected::new(envelope));
+        self.nodes[number].queue.push_back(Arc::clone(&env));
+        let before = self.nodes[number].queue.len();
+        self.note(number, Note::Deliver(env));
+        let acked = self.nodes[number].queue.len() < before;
+        self.run();
+        acked
+    }
+
+    /// The payload of an envelope for a machine.
+    pub(crate) fn open(&self, number: usize, env: &Inspected) -> Value {
+        let keys = self.nodes[number].identity.open_keys(Wall(self.wall));
+        open_envelope(env, &keys).unwrap().raw().clone()
+    }
+
+    /// Hands the roster, changed, to every machine.
+    pub(crate) fn reroster(&mut self, change: impl FnOnce(&Author<'_>) -> Value) {
+        let roster = std::mem::take(&mut self.roster);
+        let entry = change(&Author::new(self.nodes[0].identity.signing(), &roster, Wall(START)).unwrap());
+        self.roster = roster;
+        let from = self.roster.apply(&entry, ApplyOptions::default()).unwrap().seq;
+        for number in 0..self.nodes.len() {
+            let texts: Vec<Value> = self.roster.entries(-1).map(|entry| entry.value().unwrap()).collect();
+            self.nodes[number].daemon.facts.realm = Realm::holding(Roster::replay_trusted(&texts).unwrap());
+            self.note(number, Note::RosterChanged { from });
+        }
+        self.run();
+    }
+
+    /// A machine's id.
+    pub(crate) fn machine(&self, number: usize) -> MachineId {
+        self.nodes[number].identity.machine()
     }
 
     /// The events of a type a machine has sent, and forgets them.
@@ -421,6 +574,16 @@ impl Node {
             sends: 0,
             refuse: VecDeque::new(),
         }
+    }
+
+    /// The first envelope the relay holds for it.
+    pub(crate) fn first_queued(&self) -> Arc<Inspected> {
+        Arc::clone(self.queue.front().unwrap())
+    }
+
+    /// Drops what the relay holds for it.
+    pub(crate) fn clear_queue(&mut self) {
+        self.queue.clear();
     }
 
     /// How many envelopes the relay holds for it.

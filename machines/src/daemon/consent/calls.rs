@@ -66,6 +66,10 @@ fn subject(cx: &Ctx<'_, '_>, param: &SubjectParam) -> Outcome<Subject> {
 
 /// What a `grant.set` would make: checked and signed, nothing written.
 pub(crate) fn checked(cx: &Ctx<'_, '_>, params: &SetGrant) -> Outcome<ConsentGrant> {
+    // §8.9: keys that may be older than the published ones sign nothing new.
+    if cx.facts.keys.alarm().is_some() {
+        return Err(Refusal::code(Code::InvalidState, "an alarm about this machine's keys stands"));
+    }
     let subject = subject(cx, &params.subject)?;
     let mut levels = params.levels.clone();
     if params.trust {

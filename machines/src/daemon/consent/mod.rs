@@ -119,3 +119,6 @@ pub(crate) fn show_levels(view: &mut Object, levels: &Levels) {
     set(view, "trustedUntil", levels.trusted_until.map(|until| Value::int(until.0)));
     set(view, "discoverable", levels.discoverable.map(Value::Bool));
 }
+
+#[cfg(test)]
+mod tests;

@@ -226,3 +226,6 @@ fn id_of(key: &[u8]) -> Option<Ulid> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod crash_tests;

@@ -305,3 +305,6 @@ fn refuse_unverified(
     }
     Ok(Verdict::Done)
 }
+
+#[cfg(test)]
+mod tests;
