@@ -516,8 +516,11 @@ impl World {
         self.roster = roster;
         let from = self.roster.apply(&entry, ApplyOptions::default()).unwrap().seq;
         for number in 0..self.nodes.len() {
-            let texts: Vec<Value> = self.roster.entries(-1).map(|entry| entry.value().unwrap()).collect();
-            self.nodes[number].daemon.facts.realm = Realm::holding(Roster::replay_trusted(&texts).unwrap());
+            let node = &mut self.nodes[number];
+            let mut writes = Writes::new();
+            let mut txn = Txn::new(&node.base, None, &mut writes);
+            node.daemon.facts.realm.append(&mut txn, &entry, ApplyOptions::default()).unwrap();
+            node.base.apply(&writes);
             self.note(number, Note::RosterChanged { from });
         }
         self.run();

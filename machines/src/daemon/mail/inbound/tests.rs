@@ -213,7 +213,9 @@ fn anchors_ahead_wait_and_anchors_beside_are_refused() {
     let sends = world.nodes[1].sends;
     assert!(!world.deliver(1, ahead), "withheld");
     assert_eq!(world.nodes[1].sends, sends, "and not answered");
-    world.nodes[1].clear_queue();
+    let mut world = self::world(&["alice/desk", "bob/laptop"]);
+    world.session(1, 'b', "agent", "codex");
+    let sends = world.nodes[1].sends;
     let mut beside = mail();
     beside.header.push(("anchor", anchor(0)));
     let beside = world.forge(0, 1, &beside);
