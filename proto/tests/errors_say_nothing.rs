@@ -74,6 +74,12 @@ fn text_forms_read_back_and_refuse_silently() {
 }
 
 #[test]
+fn views_of_names_and_urls() {
+    assert_eq!(Label::parse("laptop").unwrap().as_ref(), "laptop");
+    assert_eq!(RelayUrl::parse("wss://relay.example/x").unwrap().url().path(), "/x");
+}
+
+#[test]
 fn resolution_errors_say_nothing() {
     for error in [ResolveError::NoRecipients, ResolveError::Ambiguous, ResolveError::UnknownSession] {
         assert_silent(&error);

@@ -107,6 +107,8 @@ fn objects_in_rows_are_objects() {
         serde_json::to_string(&object).unwrap(),
         r#"{"b":1,"a":[true,null,-2,1.5,"x\n",1.8446744073709552e+19]}"#
     );
+    let tree: serde_json::Value = serde_json::from_str(r#"{"a":["x",-1]}"#).unwrap();
+    assert_eq!(serde_json::from_value::<Value>(tree).unwrap(), value(r#"{"a":["x",-1]}"#));
     assert!(serde_json::from_str::<Object>("[]").is_err());
     assert!(serde_json::from_str::<Value>("[").is_err());
     // A serde format that has something JSON does not is told what was expected.

@@ -168,6 +168,19 @@ fn private_keys_print_their_public_half() {
 }
 
 #[test]
+fn every_character_of_a_ulid_has_its_alphabet() {
+    for at in 0..26 {
+        for byte in 0..0x80_u8 {
+            let mut text = *b"01M7Q5CQG0B6CF8BHJAKRXAX3R";
+            text[at] = byte;
+            let alphabet: &[u8] = if at == 0 { b"01234567" } else { b"0123456789ABCDEFGHJKMNPQRSTVWXYZ" };
+            let parsed = Ulid::parse(std::str::from_utf8(&text).unwrap());
+            assert_eq!(parsed.is_some(), alphabet.contains(&byte), "{byte} at {at}");
+        }
+    }
+}
+
+#[test]
 fn a_time_past_48_bits_is_cut() {
     let id = Ulid::new(Wall((1 << 53) - 1), [0xff; 10]);
     assert_eq!(id.as_str(), "7ZZZZZZZZZZZZZZZZZZZZZZZZZ");

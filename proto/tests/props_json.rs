@@ -90,6 +90,28 @@ fn wide_objects_are_checked_for_repeated_names_in_any_order() {
 }
 
 #[test]
+fn surrogate_escapes_come_in_pairs_at_every_edge() {
+    let edges =
+        ["0041", "d7ff", "d800", "d801", "D83D", "dbff", "dc00", "dc01", "DE02", "dfff", "e000", "ffff"];
+    for one in edges {
+        slow_json::assert_agrees(format!("\"\\u{one}\"").as_bytes());
+        for two in edges {
+            for between in ["", "x", "\\n", "\\", " "] {
+                slow_json::assert_agrees(format!("\"\\u{one}{between}\\u{two}\"").as_bytes());
+                slow_json::assert_agrees(format!("{{\"\\u{one}{between}\\u{two}\":1}}").as_bytes());
+            }
+            slow_json::assert_agrees(format!("\"\\u{one}u{two}\"").as_bytes());
+            slow_json::assert_agrees(format!("\"\\u{one}\\{two}\"").as_bytes());
+        }
+    }
+    // Every unit alone: a surrogate never stands by itself.
+    for unit in 0..=u16::MAX {
+        let alone = parse_wire(format!("\"\\u{unit:04x}\"").as_bytes(), usize::MAX);
+        assert_eq!(alone.is_err(), (0xd800..0xe000).contains(&unit), "{unit:04x}");
+    }
+}
+
+#[test]
 fn the_note_is_false_for_each_way_to_write_otherwise() {
     for (text, canonical) in [
         (r#"{"a":1,"b":[true,null,"é\n\u0000\u001f\"\\"]}"#, true),
