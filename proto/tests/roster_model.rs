@@ -53,8 +53,12 @@ fn seat() -> impl Strategy<Value = Seat> {
         .prop_map(|(person, label, role)| Seat { person, label, role })
 }
 
+/// Mostly the first three, so that a team of a few admins lives long enough to lose them.
+fn machine() -> impl Strategy<Value = u8> {
+    prop_oneof![3 => 0..3_u8, 1 => 0..MACHINES]
+}
+
 fn op() -> impl Strategy<Value = Op> {
-    let machine = || 0..MACHINES;
     let invite = || 0..INVITES;
     prop_oneof![
         (invite(), 0..2_usize, prop_oneof![4 => 0..4 * STEP, 1 => Just(604_800_000), 1 => Just(604_800_001)])
@@ -271,10 +275,10 @@ fn agrees(roster: &Roster, model: &Model) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn the_roster_is_the_model(steps in prop::collection::vec((0..MACHINES, op(), damage()), 1..40)) {
+    fn the_roster_is_the_model(steps in prop::collection::vec((machine(), op(), damage()), 1..60)) {
         let founder = Seat { person: 0, label: 0, role: Role::Admin };
         let mut model = Model::default();
         model.seats.insert(0, founder);

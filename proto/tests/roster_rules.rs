@@ -118,6 +118,28 @@ fn reasons() {
 }
 
 #[test]
+fn the_last_admin_stays_whoever_left_before() {
+    for leaves in [true, false] {
+        let mut roster = team();
+        let (first, second) = (key(1), key(2));
+        let grow = author(&roster, &first).member_role(&second.machine(), Role::Admin).unwrap();
+        roster.apply(&grow, ApplyOptions::STORED).unwrap();
+        let shrink = if leaves {
+            author(&roster, &second).member_remove(&second.machine())
+        } else {
+            author(&roster, &first).member_role(&second.machine(), Role::Member)
+        };
+        roster.apply(&shrink.unwrap(), ApplyOptions::STORED).unwrap();
+        for last in [
+            author(&roster, &first).member_remove(&first.machine()),
+            author(&roster, &first).member_role(&first.machine(), Role::Member),
+        ] {
+            assert_eq!(refused(&roster, &last.unwrap()), RosterError::Forbidden(Forbidden::LastAdmin));
+        }
+    }
+}
+
+#[test]
 fn a_fork_below_the_head_is_proved_and_junk_is_not() {
     let mut roster = team();
     let at_two = roster.clone();

@@ -108,6 +108,11 @@ fn what_cannot_be_read_back_is_not_written() {
         label: Label::parse("x").unwrap(),
     };
     assert_eq!(card.encode().unwrap_err(), TicketError::UnusableKey);
+    let enc = &card.enc;
+    let object =
+        format!(r#"{{"v":"messaging/1","machine":"{enc}","enc":"{enc}","person":"bob","label":"x"}}"#);
+    let text = format!("messaging-admit.{}", b64u::encode(object.as_bytes()));
+    assert_eq!(AdmitCard::decode(&text).unwrap_err(), TicketError::UnusableKey);
     assert_eq!(TicketError::UnusableKey.code(), Code::InvalidRequest);
 }
 

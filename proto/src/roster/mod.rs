@@ -159,12 +159,12 @@ impl Roster {
     /// # Errors
     /// [`RosterError`], in the order of `messaging/1 §9`.
     pub fn apply(&mut self, raw: &Value, options: ApplyOptions) -> Result<Head, RosterError> {
-        let sized = Measured::read(raw)?;
-        self.follows(&sized.entry, self.log.len())?;
-        fresh(sized.entry.ts, options)?;
-        signed(&sized.entry, raw)?;
-        self.state.check(&sized.entry, raw, Trust::Checked)?;
-        Ok(self.add(&sized.entry, sized.text.into(), sized.hash))
+        let measured = Measured::read(raw)?;
+        self.follows(&measured.entry, self.log.len())?;
+        fresh(measured.entry.ts, options)?;
+        signed(&measured.entry, raw)?;
+        self.state.check(&measured.entry, raw, Trust::Checked)?;
+        Ok(self.add(&measured.entry, measured.text.into(), measured.hash))
     }
 
     /// Checks an entry against the state just before its own position, and changes nothing.
@@ -172,28 +172,28 @@ impl Roster {
     /// # Errors
     /// [`RosterError`]: the entry is junk, or comes from past the next position.
     pub fn check_at(&self, raw: &Value) -> Result<Fork, RosterError> {
-        let sized = Measured::read(raw)?;
-        let at = usize::try_from(sized.entry.seq).map_err(|_| RosterError::Conflict)?;
+        let measured = Measured::read(raw)?;
+        let at = usize::try_from(measured.entry.seq).map_err(|_| RosterError::Conflict)?;
         if at > self.log.len() {
             return Err(RosterError::Conflict);
         }
         if at == 0 {
             // Another genesis is another team, not a fork of this one.
-            return if self.team() == Some(sized.hash) {
+            return if self.team() == Some(measured.hash) {
                 Ok(Fork(false))
             } else {
                 Err(RosterError::AnotherTeam)
             };
         }
-        self.follows(&sized.entry, at)?;
-        signed(&sized.entry, raw)?;
+        self.follows(&measured.entry, at)?;
+        signed(&measured.entry, raw)?;
         if at == self.log.len() {
-            self.state.check(&sized.entry, raw, Trust::Checked)?;
+            self.state.check(&measured.entry, raw, Trust::Checked)?;
         } else {
             // The state is only replayed for an entry that everything cheaper accepts.
-            self.state_before(at)?.check(&sized.entry, raw, Trust::Checked)?;
+            self.state_before(at)?.check(&measured.entry, raw, Trust::Checked)?;
         }
-        Ok(Fork(self.log.get(at).is_some_and(|stored| stored.hash != sized.hash)))
+        Ok(Fork(self.log.get(at).is_some_and(|stored| stored.hash != measured.hash)))
     }
 
     /// Chain, team and order of time for an entry at position `at`, which is at most one past the head.
