@@ -110,6 +110,32 @@ def drawn():
         yield bytes((at * step + step) % 251 for at in range(400))
 
 
+def roster_apply():
+    for name in ("roster", "negative"):
+        for case in objects(vectors()[name]):
+            if "op" in case and "by" in case:
+                yield compact(case)
+    # The target draws signer, target, operation and their members: one seed for each operation, then many.
+    for op in range(7):
+        yield bytes([0, op % 3, op] + [0] * 7) * 3
+        yield bytes((seed * 7 + op) % 251 for seed in range(160))
+
+
+def ticket():
+    for case in vectors()["roster"]["cards"]:
+        yield case["text"].encode("utf-8")
+    for kind in range(3):
+        yield bytes([kind, 0]) + bytes(range(64))
+
+
+def frame():
+    for case in vectors()["wire"]["frames"]:
+        yield case["text"].encode("utf-8")
+    for template in range(19):
+        for edits in range(3):
+            yield bytes([template, edits]) + bytes(range(2, 40))
+
+
 TARGETS = {
     "wire": wire,
     "jcs": jcs,
@@ -117,6 +143,9 @@ TARGETS = {
     "chain_verify": chain_verify,
     "grant_verify": grant_verify,
     "fence": fence,
+    "roster_apply": roster_apply,
+    "ticket": ticket,
+    "frame": frame,
 }
 
 
