@@ -6,6 +6,7 @@
 use super::ctx::{Answer, Ctx, Note, Outcome, Refusal, Role, obj};
 use super::ipc::params::only;
 use super::mail::peer::set;
+use super::mail::thread::With;
 use super::presence::{self, rows::Listed};
 use super::sessions::rows as sessions;
 use crate::store::StoreDown;
@@ -186,6 +187,23 @@ const fn expected(
             }
         }
     }
+}
+
+/// Whether any machine of a person lists a session of this name.
+pub(crate) fn knows(cx: &Ctx<'_, '_>, with: &With) -> Result<bool, StoreDown> {
+    let own = cx.facts.me().filter(|own| own.person == with.person);
+    if own.is_some() && sessions::by_name(cx.txn, &with.agent)?.is_some() {
+        return Ok(true);
+    }
+    let machines = cx.facts.roster().into_iter().flat_map(|roster| roster.machines_of(&with.person));
+    for member in machines {
+        if presence::rows::get(cx.txn, &member.machine)?
+            .is_some_and(|seen| seen.session(&with.agent).is_some())
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The agent kind of a session of a machine, as far as known: by its own row, or by its last presence.

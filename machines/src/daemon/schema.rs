@@ -60,6 +60,7 @@ pub const TABLES: &[Table] = &[
     super::mail::sent::SENT,
     super::mail::idem::IDEM,
     super::mail::inbound::SEEN,
+    super::mail::thread::THREAD,
     inbox::INBOX,
     inbox::UNREAD,
     inbox::BY_ID,

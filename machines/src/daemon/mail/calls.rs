@@ -5,7 +5,7 @@ use super::params::Call;
 use super::receipts::{self, Fate};
 use super::send::{self, OnBehalf};
 use super::sent::{self, What};
-use super::{Mail, idem};
+use super::{Mail, agents, idem};
 use crate::daemon::ctx::{Answer, Ctx, Outcome, Refusal, obj};
 use crate::daemon::ipc::RpcError;
 use crate::daemon::secrets;
@@ -69,6 +69,9 @@ impl Mail {
             Call::InboxGet { key, id, message } => Self::inbox_get(cx, &key, &id, message),
             Call::InboxAck(call) => Self::inbox_ack(cx, &call),
             Call::ItemRead { key, id } => Self::item_read(cx, &key, &id),
+            Call::ConvRead(call) => agents::conv_read(cx, &call),
+            Call::AgentsList => agents::list(cx),
+            Call::AgentsRead(call) => agents::read(cx, &call),
         }
     }
 

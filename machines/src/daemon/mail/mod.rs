@@ -7,6 +7,7 @@
 //!
 //! Durable: every row the modules name. Volatile: what is in flight, budgets, the loop guard.
 
+mod agents;
 pub(crate) mod arrival;
 pub(crate) mod budget;
 pub(crate) mod calls;
@@ -23,6 +24,7 @@ pub(crate) mod receipts;
 mod records;
 pub(crate) mod send;
 pub(crate) mod sent;
+pub(crate) mod thread;
 
 use super::ctx::{Ctx, Note, Role};
 use super::due::{self, Kind};
@@ -194,7 +196,7 @@ impl Mail {
                 Kind::Held => super::consent::holds::expired(cx, &key)?,
                 Kind::Sent => {
                     if let Some(id) = id_of(&key) {
-                        sent::forget(cx.txn, &id);
+                        sent::forget(cx.txn, &id)?;
                     }
                 }
                 Kind::Inbox => inbox::retention_over(cx.txn, &key)?,
@@ -229,3 +231,5 @@ mod tests;
 
 #[cfg(test)]
 mod crash_tests;
+#[cfg(test)]
+mod thread_tests;

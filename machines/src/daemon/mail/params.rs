@@ -2,12 +2,15 @@
 
 use super::calls::{Ack, InboxList, SendCall};
 use super::send::OnBehalf;
+use super::thread::{Place, With};
 use crate::daemon::ipc::params::{Int, List, SessionKey, Text, only};
 use crate::daemon::text::canonical;
 use messaging_proto::a2a::Part;
+use messaging_proto::address::ConvRef;
 use messaging_proto::json::{Fields, FromValue, Invalid, Object, Value};
-use messaging_proto::name::ScopeLabel;
+use messaging_proto::name::{ScopeLabel, SessionName};
 use messaging_proto::payload::MessageKind;
+use messaging_proto::time::Wall;
 use messaging_proto::ulid::Ulid;
 
 /// The most bytes of `metadata` as canonical text.
@@ -38,6 +41,106 @@ pub enum Call {
         /// The item, or a sent envelope.
         id: Ulid,
     },
+    /// `conv.read`.
+    ConvRead(Box<ConvRead>),
+    /// `agents.list`.
+    AgentsList,
+    /// `agents.read`.
+    AgentsRead(Box<AgentsRead>),
+}
+
+/// A place in a conversation, in either form.
+#[derive(Clone, Debug)]
+pub(crate) enum Cursor {
+    /// A line's `seq`.
+    Line,
+    /// An entry's `{at, id}`.
+    Entry(Place),
+}
+
+impl FromValue for Cursor {
+    fn from_value(value: &Value) -> Result<Self, Invalid> {
+        if u64::from_value(value).is_ok() {
+            return Ok(Self::Line);
+        }
+        Place::from_value(value).map(Self::Entry)
+    }
+}
+
+impl FromValue for Place {
+    fn from_value(value: &Value) -> Result<Self, Invalid> {
+        let fields = Fields::of(value)?;
+        only(&fields, &["at", "id"])?;
+        Ok(Self { at: Wall(fields.req("at")?), id: fields.req("id")? })
+    }
+}
+
+/// `conv.read`.
+#[derive(Clone, Debug)]
+pub struct ConvRead {
+    pub(crate) key: Option<String>,
+    pub(crate) conversation: ConvRef,
+    pub(crate) thread: Option<Ulid>,
+    pub(crate) before: Option<Cursor>,
+    pub(crate) after: Option<Cursor>,
+    pub(crate) limit: Option<usize>,
+}
+
+/// `agents.read`.
+#[derive(Clone, Debug)]
+pub struct AgentsRead {
+    pub(crate) agent: SessionName,
+    pub(crate) with: Option<With>,
+    pub(crate) before: Option<Place>,
+    pub(crate) limit: usize,
+}
+
+/// Reads `conv.read`.
+///
+/// # Errors
+/// [`Invalid`] with the param at fault.
+pub fn conv_read(params: &Fields<'_>) -> Result<Call, Invalid> {
+    only(params, &["key", "conversation", "thread", "before", "after", "limit"])?;
+    let read = ConvRead {
+        key: params.opt::<SessionKey>("key")?.map(|key| key.as_str().to_owned()),
+        conversation: params.req("conversation")?,
+        thread: params.opt("thread")?,
+        before: params.opt("before")?,
+        after: params.opt("after")?,
+        limit: params.opt::<Int<1, 100>>("limit")?.and_then(|limit| usize::try_from(limit.0).ok()),
+    };
+    if read.before.is_some() && read.after.is_some() {
+        return Err(Invalid::at("after"));
+    }
+    Ok(Call::ConvRead(Box::new(read)))
+}
+
+/// Reads `agents.list`.
+///
+/// # Errors
+/// [`Invalid`] with the param at fault.
+pub fn agents_list(params: &Fields<'_>) -> Result<Call, Invalid> {
+    only(params, &[])?;
+    Ok(Call::AgentsList)
+}
+
+/// Reads `agents.read`.
+///
+/// # Errors
+/// [`Invalid`] with the param at fault.
+pub fn agents_read(params: &Fields<'_>) -> Result<Call, Invalid> {
+    only(params, &["agent", "conversation", "before", "limit"])?;
+    let with = match params.opt::<ConvRef>("conversation")? {
+        None => None,
+        Some(ConvRef::Agent { person, agent }) => Some(With { person, agent }),
+        Some(ConvRef::Room(_)) => return Err(Invalid::at("conversation")),
+    };
+    Ok(Call::AgentsRead(Box::new(AgentsRead {
+        agent: params.req("agent")?,
+        with,
+        before: params.opt("before")?,
+        limit: limit::<100>(params, 30)?,
+    })))
 }
 
 /// `Part[1..32]`, as it came.

@@ -8,6 +8,7 @@
 //! (`§5`, "Counterpart binding"). Mail keeps its history for `retention.sentDays` past its end.
 
 use super::peer::set;
+use super::thread::{self, Place, With};
 use crate::daemon::ctx::{Ctx, obj};
 use crate::daemon::due::{self, days};
 use crate::daemon::rows::{self, Key};
@@ -100,6 +101,9 @@ pub(crate) fn get(txn: &Txn<'_>, id: &Ulid) -> Result<Option<Sent>, StoreDown> {
 /// Notes an envelope as accepted.
 pub(crate) fn accept(txn: &mut Txn<'_>, id: &Ulid, device: MachineId, exp: Wall, what: What, now: Wall) {
     let history = vec![Reached { stage: Stage::Accepted, at: now, code: None }];
+    if let Some((mailbox, with)) = in_thread(&what) {
+        thread::add(txn, mailbox, &with, &Place { at: now, id: *id }, thread::Kind::Out);
+    }
     rows::put(txn, SENT, &key(id), &Sent { device, exp, what, history });
     due::at(txn, exp, due::Kind::Envelope, &key(id));
 }
@@ -160,8 +164,23 @@ pub(crate) fn lifetime_over(cx: &mut Ctx<'_, '_>, id: &Ulid) -> Result<Option<Mo
 }
 
 /// A record's retention is over.
-pub(crate) fn forget(txn: &mut Txn<'_>, id: &Ulid) {
+pub(crate) fn forget(txn: &mut Txn<'_>, id: &Ulid) -> Result<(), StoreDown> {
+    let Some(sent) = get(txn, id)? else { return Ok(()) };
+    if let (Some((mailbox, with)), Some(first)) = (in_thread(&sent.what), sent.history.first()) {
+        thread::remove(txn, mailbox, &with, &Place { at: first.at, id: *id });
+    }
     rows::delete(txn, SENT, &key(id));
+    Ok(())
+}
+
+/// The conversation a sent envelope stands in. A task's request stands there as its task.
+fn in_thread(what: &What) -> Option<(u64, With)> {
+    match what {
+        What::Mail { mailbox, to, asks: None } => {
+            Some((*mailbox, With { person: to.person.clone(), agent: to.session.clone() }))
+        }
+        _ => None,
+    }
 }
 
 /// `item.read` of a sent envelope (contract ipc §3).

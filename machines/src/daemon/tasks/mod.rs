@@ -16,6 +16,7 @@ pub(crate) use rows::TaskRole;
 use super::ctx::Ctx;
 use super::mail::arrival::Arrival;
 use super::mail::inbox::Item;
+use super::mail::thread;
 use super::sessions::rows::Session;
 use super::text::canonical;
 use crate::store::StoreDown;
@@ -81,6 +82,9 @@ pub(crate) fn create(cx: &mut Ctx<'_, '_>, new: NewTask, origin: Origin) -> Resu
     }
     rows::add_message(cx.txn, &mut task, &Entry { id: new.request, at: now, message: new.message });
     rows::put(cx.txn, &mut task, now, true)?;
+    if let Some((with, place)) = task.in_thread() {
+        thread::add(cx.txn, task.mailbox, &with, &place, thread::Kind::Task(task.role));
+    }
     change::plan(cx, &task);
     view::event(cx, &task, origin, None)
 }

@@ -10,6 +10,7 @@
 //! A task between two sessions of one machine has two records there, one for each side.
 
 use crate::daemon::mail::peer::Peer;
+use crate::daemon::mail::thread::{self, Place, With};
 use crate::daemon::rows::{self, Key};
 use crate::store::{Range, StoreDown, Table, Txn};
 use messaging_proto::a2a::TaskState;
@@ -184,6 +185,9 @@ pub(crate) fn remove(txn: &mut Txn<'_>, task: &Task) -> Result<(), StoreDown> {
             txn.delete(table, &row);
         }
     }
+    if let Some((with, place)) = task.in_thread() {
+        thread::remove(txn, task.mailbox, &with, &place);
+    }
     rows::delete(txn, ORDER, &order_key(task));
     rows::delete(txn, TASK, &key);
     Ok(())
@@ -257,6 +261,12 @@ fn order_key(task: &Task) -> Key {
 }
 
 impl Task {
+    /// Where the task stands in the conversation with its other side.
+    pub(crate) fn in_thread(&self) -> Option<(With, Place)> {
+        let with = With { person: self.peer.person.clone(), agent: self.peer.agent.clone()? };
+        Some((with, Place { at: self.created, id: self.id }))
+    }
+
     /// What the counterpart binding reads of the record.
     pub(crate) fn view(&self) -> TaskView {
         TaskView {

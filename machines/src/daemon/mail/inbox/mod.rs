@@ -12,6 +12,7 @@
 //! is apart from the item, so that a list reads no message.
 
 use super::peer::{Peer, set};
+use super::thread::{self, Place, With};
 use crate::daemon::ctx::{Ctx, obj};
 use crate::daemon::due::{self, days};
 use crate::daemon::rows::{self, Key};
@@ -34,6 +35,9 @@ pub(crate) const UNREAD: Table = Table("inbox_unread");
 pub(crate) const BY_ID: Table = Table("inbox_id");
 pub(crate) const MESSAGE: Table = Table("inbox_message");
 pub(crate) const QUOTA: Table = Table("quota");
+
+/// The most unread items that are counted one by one.
+const UNREAD_MOST: usize = 10_000;
 
 /// One received item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,6 +144,9 @@ pub(crate) fn add(cx: &mut Ctx<'_, '_>, mailbox: u64, item: &Item, message: &str
     rows::mark(cx.txn, UNREAD, &key);
     rows::put(cx.txn, BY_ID, &Key::new().num(mailbox).text(item.id.as_str()), &number);
     rows::put(cx.txn, MESSAGE, &key, &message);
+    if let Some((with, place)) = in_thread(item) {
+        thread::add(cx.txn, mailbox, &with, &place, thread::Kind::In(number));
+    }
     let mut held = held_from(cx.txn, &item.from.device)?;
     held.items += 1;
     held.bytes += item.bytes;
@@ -159,6 +166,12 @@ pub(crate) fn add(cx: &mut Ctx<'_, '_>, mailbox: u64, item: &Item, message: &str
     Ok(())
 }
 
+/// Where an item stands in the conversation with its author. A task's request stands there as its task.
+fn in_thread(item: &Item) -> Option<(With, Place)> {
+    let agent = item.from.agent.clone().filter(|_| item.kind == MessageKind::Message)?;
+    Some((With { person: item.from.person.clone(), agent }, Place { at: item.at, id: item.id }))
+}
+
 /// Whether an item waits that no client was handed (`daemon.health`, `busy`).
 pub(crate) fn any_waiting(txn: &Txn<'_>) -> Result<bool, StoreDown> {
     Ok(rows::counted(txn, "inbox_waiting")? > 0)
@@ -171,6 +184,20 @@ pub(crate) fn find(txn: &Txn<'_>, mailbox: u64, id: &Ulid) -> Result<Option<(u64
     let turn = sessions::mailbox(txn, mailbox)?.turn;
     let item = rows::get::<Item>(txn, INBOX, &Key::new().num(mailbox).num(number))?;
     Ok(item.filter(|item| !item.hidden(turn)).map(|item| (number, item)))
+}
+
+/// An item of a mailbox by its number, hidden or not.
+pub(crate) fn get(txn: &Txn<'_>, mailbox: u64, number: u64) -> Result<Option<Item>, StoreDown> {
+    rows::get(txn, INBOX, &Key::new().num(mailbox).num(number))
+}
+
+/// The items of a mailbox that were not read.
+pub(crate) fn unread(txn: &Txn<'_>, mailbox: u64) -> Result<Vec<Item>, StoreDown> {
+    let mut items = Vec::new();
+    for (key, _) in txn.prefix(UNREAD, Key::new().num(mailbox).as_slice(), UNREAD_MOST)? {
+        items.extend(get(txn, mailbox, rows::last_num(&key))?);
+    }
+    Ok(items)
 }
 
 /// An item's message.
@@ -274,6 +301,9 @@ pub(crate) fn remove(txn: &mut Txn<'_>, mailbox: u64, number: u64) -> Result<(),
         rows::delete(txn, table, &key);
     }
     rows::delete(txn, BY_ID, &Key::new().num(mailbox).text(item.id.as_str()));
+    if let Some((with, place)) = in_thread(&item) {
+        thread::remove(txn, mailbox, &with, &place);
+    }
     let mut held = held_from(txn, &item.from.device)?;
     held.items = held.items.saturating_sub(1);
     held.bytes = held.bytes.saturating_sub(item.bytes);
