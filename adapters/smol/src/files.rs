@@ -26,7 +26,7 @@ pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// When it is still there.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
+pub fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => sync_folder(path),
@@ -38,7 +38,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// [`io::ErrorKind::PermissionDenied`] for a file that is not private, and whatever the system says.
-pub(crate) fn read_private(path: &Path, max: usize) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+pub fn read_private(path: &Path, max: usize) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => File::from(file),
@@ -90,7 +90,7 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// When the folder cannot be synced.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+pub fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }

@@ -2,9 +2,11 @@
 
 use super::process::Process;
 use super::{Metrics, Refused, Slow};
+use crate::clock;
 use crate::driver::{COMMIT_BUCKETS_MICROS, Health};
 use crate::relay::server::Server;
 use crate::store::Schema;
+use messaging_machines::relay::gauges;
 use std::fmt::Write;
 
 /// A page under construction.
@@ -78,6 +80,7 @@ pub(in crate::relay) fn page(server: &Server) -> String {
     page.sample("relay_connections", &[("state", "preauth")], server.places.taken());
     page.sample("relay_connections", &[("state", "auth")], auth);
     counted(&mut page, &server.shared.metrics);
+    queued(&mut page, &server.health);
     page.gauge(
         "relay_buffered_bytes",
         "Bytes waiting to be sent, all sockets.",
@@ -131,6 +134,15 @@ fn counted(page: &mut Page, metrics: &Metrics) {
         "where",
         by_word(&counters.internal),
     );
+}
+
+/// Read from the store; left out while it is closed.
+fn queued(page: &mut Page, health: &Health) {
+    let Some(Ok(queue)) = health.read(|base| gauges(base, clock::wall())) else { return };
+    page.gauge("relay_queue_rows", "Envelopes queued, expired ones not purged yet included.", queue.rows);
+    page.gauge("relay_queue_bytes", "Bytes of the queued envelopes.", queue.bytes);
+    let age = seconds(queue.oldest_age_ms.saturating_mul(1_000));
+    page.gauge("relay_queue_oldest_age_seconds", "Age of the oldest queued envelope; 0 when empty.", age);
 }
 
 fn stored(page: &mut Page, health: &Health) {

@@ -168,6 +168,8 @@ fn the_metrics_page() {
         "relay_frames_in_total{t=\"ping\"} 2",
         "relay_frames_out_total{t=\"pong\"} 2",
         "relay_connections_refused_total{reason=\"full\"} 0",
+        "relay_queue_rows 0",
+        "relay_queue_oldest_age_seconds 0.000000",
         "relay_commit_seconds_bucket{le=\"0.0005\"}",
         "relay_commit_seconds_bucket{le=\"+Inf\"} 1",
         "relay_commit_seconds_count 1",
