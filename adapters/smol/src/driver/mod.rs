@@ -83,6 +83,8 @@ pub struct Bounds {
     pub age_micros: u64,
     /// Events waiting for the machine; senders wait beyond that.
     pub queue: usize,
+    /// Time without load before the store is settled, in milliseconds.
+    pub settle_ms: u64,
     /// The first wait before a failing store is tried again, in milliseconds.
     pub retry_ms: u64,
     /// The longest such wait.
@@ -96,6 +98,7 @@ impl Default for Bounds {
             bytes: 1 << 20,
             age_micros: 5_000,
             queue: 1_024,
+            settle_ms: 2_000,
             retry_ms: 1_000,
             retry_max_ms: 60_000,
         }

@@ -44,6 +44,7 @@ struct Session<M: Machine, P: Perform<M>> {
     /// Whether the last step wrote or said something.
     stirred: bool,
     not_before: Mono,
+    last_commit: Mono,
     /// The report of what is committing came in, and it was a failure.
     failed: bool,
 }
@@ -121,6 +122,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
             out: Out::new(),
             stirred: false,
             not_before: Mono(0),
+            last_commit: self.mono,
             failed: false,
         }
     }
@@ -188,6 +190,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         self.health.commits.add(done.micros);
         self.health.writes.fetch_add(done.rows, Ordering::Relaxed);
         session.reader.refresh();
+        session.last_commit = self.mono;
         let Some(batch) = session.committing.take() else { return Ok(Flow::Continue) };
         if self.say(batch.effects) == Flow::Stop {
             return Ok(Flow::Stop);
@@ -260,11 +263,13 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
 
     /// Waits for a commit, an event or a deadline.
     fn wait(&mut self, session: &mut Session<M, P>) -> Result<Flow, End> {
-        let sleep_ms = session
-            .machine
-            .deadline()
-            .map(|(at, _)| at.max(session.not_before).since(self.mono).clamp(1, SLEEP_MAX_MS));
         let committing = session.committing.is_some();
+        let idle = !committing && session.open.writes.is_empty();
+        let settle =
+            (idle && session.store.unsettled()).then(|| session.last_commit.plus(self.bounds.settle_ms));
+        let deadline = session.machine.deadline().map(|(at, _)| at.max(session.not_before));
+        let next = [settle, deadline].into_iter().flatten().min();
+        let sleep_ms = next.map(|at| at.since(self.mono).clamp(1, SLEEP_MAX_MS));
         let woken = future::block_on(future::or(
             async {
                 if committing { Woken::Done(self.committer.done().await) } else { future::pending().await }
@@ -291,7 +296,14 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
             Woken::Done(done) => self.committed(session, done),
             Woken::Event(queued) => self.take(session, queued),
             Woken::Orphaned => Ok(Flow::Stop),
-            Woken::Time => Ok(Flow::Continue),
+            Woken::Time => {
+                self.mono = self.mono.max(clock::mono());
+                if settle.is_some_and(|at| at <= self.mono) {
+                    session.store.settle().map_err(End::Store)?;
+                    session.reader.refresh();
+                }
+                Ok(Flow::Continue)
+            }
         }
     }
 

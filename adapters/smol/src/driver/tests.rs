@@ -176,7 +176,7 @@ fn start(location: Location, recorder: &Recorder, log: &Log) -> (Driver<Event>, 
         reopen: Box::new(move || open(&again)),
         build: Box::new(Toy::default),
         perform: recorder.clone(),
-        bounds: Bounds { retry_ms: 40, retry_max_ms: 80, ..Bounds::default() },
+        bounds: Bounds { retry_ms: 40, retry_max_ms: 80, settle_ms: 30, ..Bounds::default() },
         log: log.clone(),
         ended: Box::new(|| {}),
     })
@@ -237,11 +237,14 @@ fn nothing_is_said_before_it_is_durable_and_everything_in_order() {
 fn an_effect_waits_for_its_sync() {
     let world = world();
     world.recorder.wait(|said| matches!(said, Said::Effect(Effect::Started { .. }, _)));
-    for n in 0..50 {
+    for n in 0..20 {
         let before = world.recorder.faults.syncs();
         world.send(Event::Put(n));
         let Said::Effect(_, after) = world.recorder.wait_put(n) else { unreachable!() };
         assert!(after > before, "said after the sync");
+        while world.driver.health.read(|reader| reader.unsettled()) == Some(true) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let before = world.recorder.faults.syncs();
         world.send(Event::Get(n));
         world

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// How every redb file begins.
 const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
@@ -153,6 +153,7 @@ impl RedbStore {
             db,
             path: location.path().to_owned(),
             quick_repair: options.quick_repair,
+            unsettled: AtomicBool::new(true),
         };
         if fresh {
             let records =
@@ -161,7 +162,7 @@ impl RedbStore {
             let mut rows: Vec<_> =
                 records.iter().map(|(key, value)| (META, *key, Some(value.as_slice()))).collect();
             rows.sort();
-            store.write(rows.into_iter())?;
+            store.write(rows.into_iter(), options.quick_repair)?;
         }
         Ok(store)
     }

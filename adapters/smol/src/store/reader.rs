@@ -40,6 +40,11 @@ impl Reader {
         self.fault.get()
     }
 
+    #[cfg(test)]
+    pub(crate) fn unsettled(&self) -> bool {
+        self.store.unsettled()
+    }
+
     fn with<T>(
         &self,
         name: Table,

@@ -160,3 +160,32 @@ fn a_full_disk_heals_by_reopening() {
     store.probe().unwrap();
     assert_eq!(store.reader().get(A, b"k").unwrap(), Some(b"1".to_vec()));
 }
+
+#[test]
+fn a_settled_file_needs_no_repair_after_a_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let location = Location::new(&dir.path().join("x.db"));
+    let store = open(&location);
+    let repairs = |name: &str| {
+        // What a crash now would leave.
+        let copy = dir.path().join(name);
+        std::fs::copy(location.path(), &copy).unwrap();
+        let count = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&count);
+        let mut builder = redb::Builder::new();
+        builder.set_repair_callback(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        });
+        drop(builder.open(&copy).unwrap());
+        count.load(Ordering::Relaxed)
+    };
+    store.commit(&writes(&[(A, b"k", Some(b"1"))])).unwrap();
+    assert!(store.unsettled());
+    assert!(repairs("one") > 0);
+    store.settle().unwrap();
+    assert!(!store.unsettled());
+    assert_eq!(repairs("two"), 0);
+    store.commit(&writes(&[(A, b"k", Some(b"2"))])).unwrap();
+    assert!(store.unsettled());
+    assert_eq!(store.reader().get(A, b"k").unwrap(), Some(b"2".to_vec()));
+}
