@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::service::{HttpService, service_fn};
+use hyper::service::{Service, service_fn};
 use hyper::{Method, Request, Response, StatusCode};
 use messaging_proto::frame::PROTO;
 use smol_hyper::rt::{FuturesIo, SmolTimer};
@@ -37,14 +37,25 @@ pub(super) async fn serve(server: Arc<Server>, stream: Async<TcpStream>, peer: I
 /// Serves one request of a socket, with a patience for its head.
 pub(super) async fn one_request<S>(stream: FuturesIo<Async<TcpStream>>, service: S)
 where
-    S: HttpService<Incoming, ResBody = Full<Bytes>, Error = Infallible>,
+    S: Service<Request<Incoming>, Response = Response<Full<Bytes>>, Error = Infallible>,
 {
+    // Said by each answer but an upgrade: with `keep_alive(false)` hyper adds `close` to an upgrade's `Connection` too,
+    // and WebSocket clients (tungstenite among them) take nothing there but `Upgrade`.
+    let closing = service_fn(move |request| {
+        let answer = service.call(request);
+        async move {
+            let mut response = answer.await?;
+            if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(SmolTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_BYTES)
-        .keep_alive(false)
-        .serve_connection(stream, service)
+        .serve_connection(stream, closing)
         .with_upgrades()
         .await;
     // What a client did to its own connection is no event of ours.
