@@ -150,10 +150,8 @@ impl Step {
         };
         let mut bytes = [0; N];
         for (block, chunk) in bytes.chunks_mut(32).enumerate() {
-            let mut context = ring::hmac::Context::with_key(&ring::hmac::Key::new(
-                ring::hmac::HMAC_SHA256,
-                &self.entropy,
-            ));
+            let mut context =
+                ring::hmac::Context::with_key(&ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &self.entropy));
             context.update(b"messaging/step");
             context.update(&[label as u8]);
             context.update(&count.to_be_bytes());

@@ -296,11 +296,7 @@ mod tests {
 
     fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
         let key = || prop::collection::vec(0_u8..4, 0..3);
-        prop_oneof![
-            Just(Bound::Unbounded),
-            key().prop_map(Bound::Included),
-            key().prop_map(Bound::Excluded),
-        ]
+        prop_oneof![Just(Bound::Unbounded), key().prop_map(Bound::Included), key().prop_map(Bound::Excluded),]
     }
 
     proptest! {

@@ -24,6 +24,9 @@ use std::sync::Arc;
 const RETRIES: u32 = 5;
 /// How long an entry may take from the request to its outcome, reconnections included.
 const PATIENCE_MS: u64 = 60_000;
+/// How long an entry waits for a connection that is being made: `team.invite` right after `team.create`, or a daemon
+/// that just started, needs a moment and no error.
+const LINK_PATIENCE_MS: u64 = 5_000;
 
 /// Who asked for an entry, and which of its requests it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,7 +120,7 @@ pub struct Author {
 
 impl Author {
     fn pump(&mut self, cx: &mut Ctx<'_, '_>) {
-        while self.current.is_none() {
+        while self.current.is_none() && cx.facts.link.up() {
             let Some(work) = self.waiting.pop_front() else { return };
             self.write(cx, work);
         }
@@ -132,6 +135,9 @@ impl Author {
                 self.current = Some((work, Stage::Lost));
             }
             return;
+        }
+        if work.sent.is_empty() {
+            work.due = cx.mono().plus(PATIENCE_MS);
         }
         let (entry, text, seq, hash) = match sign(cx, &work.draft) {
             Ok(signed) => signed,
@@ -243,7 +249,7 @@ impl Role for Author {
     fn hear(&mut self, cx: &mut Ctx<'_, '_>, note: &Note) -> Result<(), StoreDown> {
         match note {
             Note::Write { job, draft } => {
-                let due = cx.mono().plus(PATIENCE_MS);
+                let due = cx.mono().plus(if cx.facts.link.up() { PATIENCE_MS } else { LINK_PATIENCE_MS });
                 let work = Work { job: *job, draft: draft.clone(), tries: 0, due, sent: Vec::new() };
                 self.waiting.push_back(work);
                 self.pump(cx);
@@ -264,6 +270,8 @@ impl Role for Author {
             Note::LinkUp => {
                 if matches!(self.current, Some((_, Stage::Lost))) {
                     self.again(cx);
+                } else {
+                    self.pump(cx);
                 }
             }
             _ => {}

@@ -4,6 +4,7 @@ use super::calls::Change;
 use crate::daemon::author::{Draft, Job, Unwritten};
 use crate::daemon::ctx::{Answer, Caller, Ctx, Note, Outcome, Refusal, obj};
 use crate::daemon::ipc::RpcError;
+use crate::daemon::link::LinkPhase;
 use crate::machine::Label as Draw;
 use messaging_proto::Code;
 use messaging_proto::json::Value;
@@ -32,7 +33,7 @@ pub(super) struct Admin {
 impl Admin {
     pub(super) fn call(&mut self, cx: &mut Ctx<'_, '_>, caller: &Caller, change: Change) -> Outcome<Answer> {
         let (draft, result) = plan(cx, change)?;
-        if !cx.facts.link.up() {
+        if cx.facts.link.phase() == LinkPhase::Offline {
             return Err(Refusal::code(Code::RelayUnavailable, "no relay connection"));
         }
         self.next += 1;
