@@ -10,6 +10,7 @@ use super::{Config, Daemon};
 use crate::machine::{Label, Machine, Out, Step};
 use crate::store::{MemoryBase, Txn, Writes};
 use messaging_proto::Code;
+use messaging_proto::domain::Domain;
 use messaging_proto::envelope::{End, HeaderParts, Inspected, Kind, To, open_envelope, seal_header};
 use messaging_proto::frame::{ClientFrame, Parsed, Received};
 use messaging_proto::identity::Identity;
@@ -490,6 +491,16 @@ impl World {
             step.draw(Label::Nonce),
         );
         sealed.unwrap().value
+    }
+
+    /// Signs an envelope again, after it was changed.
+    pub(crate) fn resign(&self, from: usize, envelope: Value) -> Value {
+        let Value::Object(mut envelope) = envelope else { panic!("no envelope") };
+        envelope.remove("sig");
+        let unsigned = Value::Object(envelope.clone());
+        let sig = self.nodes[from].identity.signing().sign_value(Domain::Envelope, &unsigned).unwrap();
+        envelope.set("sig", Value::text(sig.to_string()));
+        envelope.into()
     }
 
     /// Delivers an envelope to a machine, as the relay would. Whether it was acked.

@@ -72,16 +72,9 @@ pub(crate) fn deliver(
         return Ok(Verdict::Later);
     }
     if let Err(error) = verify_envelope(env, realm, now, Some(&identity.machine())) {
-        return refuse_unverified(
-            mail,
-            cx,
-            env,
-            Some(header.kind),
-            &header.from.person,
-            sender,
-            header.id,
-            error.code(),
-        );
+        let named =
+            Named { kind: Some(header.kind), person: &header.from.person, device: sender, id: header.id };
+        return refuse_unverified(mail, cx, env, &named, error.code());
     }
     if matches!(realm.relate(&header.anchor), Relation::Diverged { .. }) {
         cx.note(Note::Diverged(Arc::clone(env)));
@@ -277,31 +270,42 @@ fn unreadable(mail: &mut Mail, cx: &mut Ctx<'_, '_>, env: &Inspected) -> Result<
         (LooseVersion::Current, LooseType::Known(kind)) => Some(kind),
         _ => None,
     };
-    refuse_unverified(mail, cx, env, known, person, device, id, Code::InvalidRequest)
+    let named = Named { kind: known, person, device, id };
+    refuse_unverified(mail, cx, env, &named, Code::InvalidRequest)
+}
+
+/// What an envelope that fails its verification says of itself.
+struct Named<'a> {
+    /// Its type, when this version has it.
+    kind: Option<Kind>,
+    person: &'a PersonId,
+    device: MachineId,
+    id: Ulid,
 }
 
 /// A failed verification changes nothing. It is answered only to a current member whose signature holds, within
 /// that member's budget.
-#[allow(clippy::too_many_arguments)]
 fn refuse_unverified(
     mail: &mut Mail,
     cx: &mut Ctx<'_, '_>,
     env: &Inspected,
-    kind: Option<Kind>,
-    person: &PersonId,
-    device: MachineId,
-    id: Ulid,
+    named: &Named<'_>,
     code: Code,
 ) -> Result<Verdict, StoreDown> {
-    let member = cx
-        .facts
-        .roster()
-        .and_then(|roster| roster.member(&device))
-        .is_some_and(|member| member.person == *person);
-    let answerable = !matches!(kind, Some(Kind::Receipt | Kind::Presence)) && env.signature_ok() && member;
-    cx.log(Level::Info, "inbound.refused", vec![("code", code.to_string())]);
-    if answerable && budget(mail, cx, device, Class::Message) {
-        receipts::say(cx, person, device, &id, Fate::Rejected(code))?;
+    let member = cx.facts.roster().and_then(|roster| roster.member(&named.device));
+    let sure = env.signature_ok() && member.is_some_and(|member| member.person == *named.person);
+    if !sure || !budget(mail, cx, named.device, Class::Message) {
+        return Ok(Verdict::Done);
+    }
+    let mut fields = vec![("code", code.to_string()), ("device", named.device.to_string())];
+    if let (Code::Expired, Ok(envelope)) = (code, env.envelope()) {
+        // A clock that is off is found by comparing these.
+        fields.push(("ts", envelope.header.ts.0.to_string()));
+        fields.push(("clock", cx.now().0.to_string()));
+    }
+    cx.log(Level::Info, "inbound.refused", fields);
+    if !matches!(named.kind, Some(Kind::Receipt | Kind::Presence)) {
+        receipts::say(cx, named.person, named.device, &named.id, Fate::Rejected(code))?;
     }
     Ok(Verdict::Done)
 }

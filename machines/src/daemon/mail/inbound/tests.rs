@@ -92,10 +92,16 @@ fn what_fails_verification_is_acked_and_changes_nothing() {
 fn a_newer_type_or_version_is_answered_and_breaks_nothing() {
     let mut world = world(&["alice/desk", "bob/laptop"]);
     world.session(1, 'b', "agent", "codex");
-    // A type of later versions cannot be sealed here, so an unsigned one stands for it: acked, not answered.
-    let Value::Object(mut newer) = world.forge(0, 1, &mail()) else { panic!() };
-    newer.set("type", Value::text("message.v9"));
-    assert!(world.deliver(1, newer.into()));
+    for (member, newer) in [("type", "message.v9"), ("v", "messaging/2")] {
+        let Value::Object(mut envelope) = world.forge(0, 1, &mail()) else { panic!() };
+        envelope.set(member, Value::text(newer));
+        let sends = world.nodes[1].sends;
+        assert!(world.deliver(1, envelope.clone().into()), "acked");
+        assert_eq!(world.nodes[1].sends, sends, "and not answered to who did not sign it");
+        let signed = world.resign(0, envelope.into());
+        assert!(world.deliver(1, signed));
+        assert_eq!(world.nodes[1].sends, sends + 1, "answered");
+    }
     // What cannot even be named is let go.
     assert!(!world.deliver(1, Value::Null));
     world.nodes[1].clear_queue();
