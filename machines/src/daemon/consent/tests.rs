@@ -97,7 +97,7 @@ fn refusals_of_a_grant() {
     let rows = world.nodes[0].base.clone();
     let preview = world.ok(0, admin, "grant.set.preview", r#"{"subject":{"person":"bob"},"chat":"blocked"}"#);
     assert_eq!(text(&preview, "sentence"), "bob may not reach you at all.");
-    assert_eq!(world.nodes[0].base, rows, "a preview changes nothing");
+    assert!(world.nodes[0].base == rows, "a preview changes nothing");
     let unknown = r#"{"id":"01ARZ3NDEKTSV4RRFFQ69G5FAV","answer":"once"}"#;
     assert_eq!(world.refused(0, admin, "request.answer", unknown), "not_found");
     assert_eq!(world.refused(0, admin, "request.answer.preview", unknown), "not_found");

@@ -169,7 +169,7 @@ fn report_01_nobody_gets_nothing() {
     ] {
         assert_eq!(world.refused(0, alice, "msg.send", &send('a', to, "x", "")), code, "{to}");
     }
-    assert_eq!(world.nodes[0].base, rows);
+    assert!(world.nodes[0].base == rows, "a refusal wrote a row");
     let sent = world.ok(0, alice, "msg.send", &send('a', "bob/ghost@tower", "x", ""));
     world.run();
     let id = text(&sent, "results.0.envelopeId").to_owned();
@@ -200,7 +200,7 @@ fn report_11_a_repeated_call_sends_once() {
     let secret =
         send('a', "bob/agent", "ghp_0123456789abcdefABCDEF0123456789abcd", r#","idempotencyKey":"k""#);
     assert_eq!(world.refused(0, alice, "msg.send", &secret), "secret_refused");
-    assert_eq!(world.nodes[0].base, rows);
+    assert!(world.nodes[0].base == rows, "a refusal wrote a row");
     world.link(0, false);
     world.link(1, false);
     world.pass(604_800_000 + 61_000);
@@ -372,4 +372,84 @@ fn report_03_a_busy_session_keeps_its_mail() {
     world.close(1, bob);
     let bob = world.session(1, 'b', "agent", "codex");
     assert_eq!(world.unread(1, bob, 'b').len(), 1);
+}
+
+/// The refusals of each method, in the order of their checks, and that a refusal leaves nothing.
+#[test]
+fn refusals_leave_nothing() {
+    let mut world = World::new(&["alice/desk", "bob/laptop"]);
+    open(&mut world, 1, "alice");
+    let alice = world.session(0, 'a', "lead", "codex");
+    let bob = world.session(1, 'b', "agent", "codex");
+    let sent = world.ok(0, alice, "msg.send", &send('a', "bob/agent", "x", ""));
+    world.run();
+    let id = text(&sent, "results.0.envelopeId").to_owned();
+    let rows = world.nodes.iter().map(|node| node.base.clone()).collect::<Vec<_>>();
+    let secret = "ghp_0123456789abcdefABCDEF0123456789abcd";
+    for (params, code) in [
+        // Params before the key, the key before the address, the address before the content.
+        (send('z', "bob/agent", "x", r#","more":1"#), "invalid_request"),
+        (send('z', "no address", secret, ""), "not_found"),
+        (send('a', "no address", secret, ""), "invalid_request"),
+        (send('a', "bob/ghost", secret, ""), "secret_refused"),
+        (send('a', "bob/agent", "x", r#","request":{"contact":"a@b"}"#), "invalid_request"),
+        (
+            send('a', "bob/agent", "x", r#","kind":"task","taskId":"01ARZ3NDEKTSV4RRFFQ69G5FAV""#),
+            "invalid_request",
+        ),
+        (send('a', "bob/agent", "x", r#","taskId":"01ARZ3NDEKTSV4RRFFQ69G5FAV""#), "not_found"),
+        (send('a', "bob/agent", &"x".repeat(263_000), ""), "too_large"),
+        (send('a', "bob/agent", "x", r#","wake":"no""#), "invalid_request"),
+        (send('a', "bob/agent", "x", r#","onBehalfOf":{"taskId":"x"}"#), "invalid_request"),
+        (send('a', "bob/agent", "x", r#","referenceTaskIds":["x"]"#), "invalid_request"),
+        (
+            send('a', "bob/agent", "x", &format!(r#","metadata":{{"k":"{}"}}"#, "x".repeat(16_384))),
+            "invalid_request",
+        ),
+        (send('a', "bob/agent", "x", "").replace(r#"[{"text":"x"}]"#, "[]"), "invalid_request"),
+        (
+            send('a', "bob/agent", "x", "").replace(r#"{"text":"x"}"#, r#"{"text":"x","url":"y"}"#),
+            "invalid_request",
+        ),
+    ] {
+        assert_eq!(
+            world.refused(0, alice, "msg.send", &params),
+            code,
+            "{}",
+            &params[..params.len().min(200)]
+        );
+    }
+    let unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    for (method, params, code) in [
+        ("inbox.list", format!(r#"{{"key":"{}","cursor":"x"}}"#, key('b')), "invalid_request"),
+        ("inbox.list", format!(r#"{{"key":"{}","limit":201}}"#, key('b')), "invalid_request"),
+        ("inbox.get", format!(r#"{{"key":"{}","id":"{unknown}"}}"#, key('b')), "not_found"),
+        (
+            "inbox.ack",
+            format!(r#"{{"key":"{}","ids":["{id}","{unknown}"],"stage":"read"}}"#, key('b')),
+            "not_found",
+        ),
+        (
+            "inbox.ack",
+            format!(r#"{{"key":"{}","ids":["{id}"],"stage":"delivered"}}"#, key('b')),
+            "invalid_request",
+        ),
+        ("inbox.ack", format!(r#"{{"key":"{}","ids":[],"stage":"read"}}"#, key('b')), "invalid_request"),
+        ("item.read", format!(r#"{{"key":"{}","id":"{unknown}"}}"#, key('b')), "not_found"),
+        ("events.subscribe", format!(r#"{{"key":"{}"}}"#, key('z')), "not_found"),
+        ("session.update", format!(r#"{{"key":"{}","state":"busy"}}"#, key('z')), "not_found"),
+        ("session.unregister", format!(r#"{{"key":"{}"}}"#, key('z')), "not_found"),
+        ("contacts.list", r#"{"key":"x"}"#.to_owned(), "invalid_request"),
+    ] {
+        assert_eq!(world.refused(1, bob, method, &params), code, "{method} {params}");
+    }
+    for (node, rows) in world.nodes.iter().zip(&rows) {
+        assert!(node.base == *rows, "a refusal wrote a row");
+    }
+    // What another session sent or got is not this one's.
+    let other = world.session(0, 'c', "other", "codex");
+    assert_eq!(
+        world.refused(0, other, "item.read", &format!(r#"{{"key":"{}","id":"{id}"}}"#, key('c'))),
+        "not_found"
+    );
 }

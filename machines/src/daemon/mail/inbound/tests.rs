@@ -78,7 +78,7 @@ fn what_fails_verification_is_acked_and_changes_nothing() {
     let sends = world.nodes[1].sends;
     assert!(world.deliver(1, broken.into()));
     assert_eq!(world.nodes[1].sends, sends);
-    assert_eq!(world.nodes[1].base, rows, "nothing was written");
+    assert!(world.nodes[1].base == rows, "nothing was written");
     let mut late = mail();
     late.header.push(("ts", Value::int(world.wall - 604_800_000)));
     late.header.push(("exp", Value::int(world.wall - 1)));
