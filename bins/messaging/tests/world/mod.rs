@@ -12,21 +12,21 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// How long any one thing may take before a test fails.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program under test.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_messaging");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_messaging");
 
 /// A process that is killed when dropped.
-pub struct Process {
+pub(crate) struct Process {
     child: Child,
     /// What followed `ready`.
-    pub ready: String,
+    pub(crate) ready: String,
 }
 
 impl Process {
     /// Starts the program with `arguments`, its log in `log`, and waits for its ready line.
-    pub fn start(arguments: &[&str], ready: &str, log: &Path) -> Self {
+    pub(crate) fn start(arguments: &[&str], ready: &str, log: &Path) -> Self {
         let log = File::options().create(true).append(true).open(log).unwrap();
         let mut child = Command::new(PROGRAM)
             .args(arguments)
@@ -50,13 +50,13 @@ impl Process {
     }
 
     /// `kill -9`, and wait for the end.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
     /// SIGTERM, and the exit status.
-    pub fn terminate(&mut self) -> Option<i32> {
+    pub(crate) fn terminate(&mut self) -> Option<i32> {
         messaging_smol::supervise::terminate(self.child.id());
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
@@ -68,11 +68,11 @@ impl Process {
         panic!("the process did not end");
     }
 
-    pub fn is_running(&mut self) -> bool {
+    pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 }
@@ -84,9 +84,9 @@ impl Drop for Process {
 }
 
 /// A folder with a relay and homes in it.
-pub struct World {
-    pub folder: tempfile::TempDir,
-    pub port: u16,
+pub(crate) struct World {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) port: u16,
     relay: Option<Process>,
     daemons: Vec<(String, Option<Process>)>,
     relay_flags: Vec<String>,
@@ -94,11 +94,11 @@ pub struct World {
 
 impl World {
     /// A world whose relay runs.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_relay_flags(&[])
     }
 
-    pub fn with_relay_flags(flags: &[&str]) -> Self {
+    pub(crate) fn with_relay_flags(flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut world = Self {
             folder,
@@ -111,16 +111,16 @@ impl World {
         world
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn relay_url(&self) -> String {
+    pub(crate) fn relay_url(&self) -> String {
         format!("ws://127.0.0.1:{}/v1/connect", self.port)
     }
 
     /// Starts the relay, on the port it had before.
-    pub fn start_relay(&mut self) {
+    pub(crate) fn start_relay(&mut self) {
         let db = self.path("relay.db");
         let listen = format!("127.0.0.1:{}", self.port);
         let mut arguments = vec!["relay", "--listen", &listen, "--db", db.to_str().unwrap()];
@@ -130,20 +130,20 @@ impl World {
         self.relay = Some(process);
     }
 
-    pub fn relay(&mut self) -> &mut Process {
+    pub(crate) fn relay(&mut self) -> &mut Process {
         self.relay.as_mut().unwrap()
     }
 
-    pub fn kill_relay(&mut self) {
+    pub(crate) fn kill_relay(&mut self) {
         self.relay.take().unwrap().kill();
     }
 
-    pub fn home(&self, name: &str) -> Home {
+    pub(crate) fn home(&self, name: &str) -> Home {
         Home::new(&self.path(name))
     }
 
     /// Starts the daemon of the home `name`.
-    pub fn start_daemon(&mut self, name: &str) {
+    pub(crate) fn start_daemon(&mut self, name: &str) {
         let home = self.path(name);
         let arguments = ["--home", home.to_str().unwrap(), "daemon", "run"];
         let log = self.path(&format!("{name}.log"));
@@ -154,22 +154,22 @@ impl World {
         }
     }
 
-    pub fn daemon(&mut self, name: &str) -> &mut Process {
+    pub(crate) fn daemon(&mut self, name: &str) -> &mut Process {
         self.daemons.iter_mut().find(|(known, _)| known == name).unwrap().1.as_mut().unwrap()
     }
 
-    pub fn kill_daemon(&mut self, name: &str) {
+    pub(crate) fn kill_daemon(&mut self, name: &str) {
         let slot = &mut self.daemons.iter_mut().find(|(known, _)| known == name).unwrap().1;
         slot.take().unwrap().kill();
     }
 
     /// A client of the admin socket.
-    pub fn admin(&self, name: &str) -> Client {
+    pub(crate) fn admin(&self, name: &str) -> Client {
         Client::connect(&Options::admin(self.home(name))).unwrap()
     }
 
     /// Runs `messaging --home <name> arguments…`.
-    pub fn cli(&self, name: &str, arguments: &[&str]) -> Output {
+    pub(crate) fn cli(&self, name: &str, arguments: &[&str]) -> Output {
         Command::new(PROGRAM)
             .arg("--home")
             .arg(self.path(name))
@@ -180,7 +180,7 @@ impl World {
     }
 
     /// Runs it with `--json`, expects success and returns the document.
-    pub fn cli_json(&self, name: &str, arguments: &[&str]) -> Value {
+    pub(crate) fn cli_json(&self, name: &str, arguments: &[&str]) -> Value {
         let mut all = vec!["--json"];
         all.extend(arguments);
         let output = self.cli(name, &all);
@@ -190,7 +190,7 @@ impl World {
     }
 
     /// A team of `alice@laptop` and `bob@desk`, both daemons running, bob open to alice's asks.
-    pub fn pair(&mut self) {
+    pub(crate) fn pair(&mut self) {
         self.start_daemon("alice");
         self.start_daemon("bob");
         let alice = self.admin("alice");
@@ -210,7 +210,7 @@ impl World {
 }
 
 /// An agent session that comes back whenever its daemon does.
-pub struct Agent {
+pub(crate) struct Agent {
     home: Home,
     name: &'static str,
     key: String,
@@ -218,13 +218,13 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub fn new(world: &World, home: &str, name: &'static str) -> Self {
+    pub(crate) fn new(world: &World, home: &str, name: &'static str) -> Self {
         let key = format!("{name}-0123456789abcdefghijklmnop");
         Self { home: world.home(home), name, key, client: None }
     }
 
     /// Calls a method with the session's key; connects and registers again when the daemon was restarted.
-    pub fn call(&mut self, method: &str, mut params: Value) -> Result<Value, ClientError> {
+    pub(crate) fn call(&mut self, method: &str, mut params: Value) -> Result<Value, ClientError> {
         params["key"] = json!(self.key);
         let end = Instant::now() + PATIENCE;
         loop {
@@ -256,7 +256,7 @@ impl Agent {
     }
 
     /// Sends a message with an idempotency key until the daemon says it took it; returns the envelope's id.
-    pub fn send(&mut self, to: &str, text: &str, idempotency: &str) -> String {
+    pub(crate) fn send(&mut self, to: &str, text: &str, idempotency: &str) -> String {
         let params = json!({"to": to, "parts": [{"text": text}], "idempotencyKey": idempotency});
         let end = Instant::now() + PATIENCE;
         loop {
@@ -273,13 +273,13 @@ impl Agent {
     }
 
     /// The stage of something sent.
-    pub fn stage(&mut self, id: &str) -> String {
+    pub(crate) fn stage(&mut self, id: &str) -> String {
         let item = self.call("item.read", json!({"id": id})).unwrap();
         item["stage"].as_str().unwrap().to_owned()
     }
 
     /// Waits until something sent reached `stage` or a later one.
-    pub fn wait_stage(&mut self, id: &str, stage: &str) {
+    pub(crate) fn wait_stage(&mut self, id: &str, stage: &str) {
         let order = ["accepted", "relayed", "delivered", "held", "handed_to_agent", "read", "replied"];
         let place = |stage: &str| order.iter().position(|known| *known == stage);
         let wanted = place(stage).unwrap();
@@ -291,7 +291,7 @@ impl Agent {
     }
 
     /// Every item in the inbox, oldest first.
-    pub fn inbox(&mut self) -> Vec<Value> {
+    pub(crate) fn inbox(&mut self) -> Vec<Value> {
         let mut items = Vec::new();
         let mut cursor: Option<Value> = None;
         loop {
@@ -310,13 +310,13 @@ impl Agent {
         items
     }
 
-    pub fn read(&mut self, id: &str) -> Value {
+    pub(crate) fn read(&mut self, id: &str) -> Value {
         self.call("item.read", json!({"id": id})).unwrap()
     }
 }
 
 /// Asks again until there is an answer.
-pub fn wait<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
         if let Some(answer) = ask() {
@@ -328,7 +328,7 @@ pub fn wait<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 }
 
 /// Whether a file, or any file in a folder, contains `needle`.
-pub fn contains(path: &Path, needle: &[u8]) -> bool {
+pub(crate) fn contains(path: &Path, needle: &[u8]) -> bool {
     if path.is_dir() {
         return std::fs::read_dir(path).unwrap().any(|entry| contains(&entry.unwrap().path(), needle));
     }
