@@ -256,11 +256,7 @@ impl Role for Author {
             }
             Note::Frame(frame) => self.answered(cx, frame),
             // `roster_sync` heard it first: the entry is in the roster.
-            Note::Accepted(_) | Note::RosterChanged { .. } => {
-                if self.settle(cx) {
-                    self.pump(cx);
-                }
-            }
+            Note::Accepted(_) | Note::RosterChanged { .. } if self.settle(cx) => self.pump(cx),
             Note::Synced if matches!(self.current, Some((_, Stage::Syncing))) => self.again(cx),
             Note::LinkDown => {
                 if let Some((_, stage)) = &mut self.current {
@@ -291,10 +287,12 @@ impl Role for Author {
         {
             Self::end(cx, work.job, Err(Unwritten::Unknown));
         }
-        while self.waiting.front().is_some_and(|work| work.due <= now) {
-            if let Some(work) = self.waiting.pop_front() {
-                Self::end(cx, work.job, Err(Unwritten::NoLink));
-            }
+        let waiting = std::mem::take(&mut self.waiting);
+        let (late, waiting) = waiting.into_iter().partition(|work| work.due <= now);
+        self.waiting = waiting;
+        let late: VecDeque<Work> = late;
+        for work in late {
+            Self::end(cx, work.job, Err(Unwritten::NoLink));
         }
         self.pump(cx);
         Ok(())

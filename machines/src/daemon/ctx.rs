@@ -30,9 +30,9 @@
 
 use super::author::{Draft, Job, Unwritten};
 use super::config::Settings;
-use super::files::{Files, SaveId};
+use super::files::Files;
 use super::identity::Keys;
-use super::io::{Effect, File, IpcId, Level, Log};
+use super::io::{Effect, File, IpcId, Level, Log, SaveId};
 use super::ipc::{Conns, RequestId, RpcError};
 use super::link::LinkState;
 use super::realm::Realm;
@@ -290,7 +290,7 @@ pub struct Facts {
     pub link: LinkState,
     /// The local connections (written by `ipc`).
     pub conns: Conns,
-    /// The files being written (written by `files`).
+    /// The ids of file writes (written by `files`).
     pub files: Files,
 }
 
@@ -421,8 +421,8 @@ impl<'a, 't> Ctx<'a, 't> {
 
     /// Writes a file; [`Note::Saved`] with the returned id answers.
     pub fn save(&mut self, file: File) -> SaveId {
-        let save = self.facts.files.begin(&file);
-        self.out.push(Effect::Save(file));
+        let save = self.facts.files.next(self.step.mono);
+        self.out.push(Effect::Save { save, file });
         save
     }
 }

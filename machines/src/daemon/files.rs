@@ -1,34 +1,18 @@
-//! Which file writes are under way. The adapter answers the writes of one file in order.
+//! The ids of file writes.
 
-use super::io::{File, FileKind};
-use std::collections::VecDeque;
+use super::io::SaveId;
+use messaging_proto::time::Mono;
 
-/// One write of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SaveId(u64);
-
-/// The writes under way. Only this module changes them.
+/// Gives every file write its id. Only this module changes it.
 #[derive(Debug, Default)]
 pub struct Files {
     next: u64,
-    under_way: VecDeque<(FileKind, SaveId)>,
 }
 
 impl Files {
-    pub(in crate::daemon) fn begin(&mut self, file: &File) -> SaveId {
-        let kind = match file {
-            File::Identity(_) => FileKind::Identity,
-            File::Pairing(_) => FileKind::Pairing,
-            File::Config(_) => FileKind::Config,
-        };
-        self.next += 1;
-        self.under_way.push_back((kind, SaveId(self.next)));
+    /// An id past every one before, those of a machine that was dropped included.
+    pub(in crate::daemon) fn next(&mut self, now: Mono) -> SaveId {
+        self.next = (self.next + 1).max(now.0);
         SaveId(self.next)
-    }
-
-    /// The write that an answer of the adapter is for.
-    pub(in crate::daemon) fn end(&mut self, kind: FileKind) -> Option<SaveId> {
-        let at = self.under_way.iter().position(|(other, _)| *other == kind)?;
-        self.under_way.remove(at).map(|(_, save)| save)
     }
 }

@@ -12,6 +12,10 @@ pub struct LinkId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct IpcId(pub u64);
 
+/// One write of a file. Chosen by the machine, never reused within a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SaveId(pub u64);
+
 /// Which socket a connection came in on (`messaging/1 §8.2`, "Two sockets").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tier {
@@ -71,8 +75,8 @@ pub enum Event {
     },
     /// The file of an earlier [`Effect::Save`] is durable, or could not be written.
     Saved {
-        /// Which.
-        file: FileKind,
+        /// Which write. One of a machine that was dropped since is not this machine's, and ignored.
+        save: SaveId,
         /// Whether it is on disk.
         ok: bool,
     },
@@ -140,8 +144,14 @@ pub enum Effect {
         /// The connection.
         conn: IpcId,
     },
-    /// Write a file atomically, mode 0600, synced with its folder, then answer [`Event::Saved`].
-    Save(File),
+    /// Write a file atomically, mode 0600, synced with its folder, then answer [`Event::Saved`]. One file's writes
+    /// are done in order.
+    Save {
+        /// The write's id.
+        save: SaveId,
+        /// The file.
+        file: File,
+    },
     /// Log an event.
     Log(Log),
     /// Everything is said: close the sockets and the store, and exit 0.

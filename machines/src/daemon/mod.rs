@@ -50,7 +50,6 @@ use messaging_proto::time::Mono;
 use presence::Presence;
 use roster_sync::RosterSync;
 use sessions::Sessions;
-use status::Status;
 use std::collections::VecDeque;
 use stop::Stop;
 use team::Team;
@@ -202,7 +201,7 @@ impl Daemon {
             Call::Consent(call) => consent::call(&mut roles.mail, cx, call),
             Call::Team(call) => roles.team.call(cx, caller, call),
             Call::Identity(call) => roles.keeper.call(cx, caller, call),
-            Call::Status(call) => Status::call(cx, call),
+            Call::Status(call) => status::call(cx, call),
             Call::Directory => {
                 Err(Refusal::code(Code::InvalidState, "this home is not in a directory realm"))
             }
@@ -254,9 +253,7 @@ impl Machine for Daemon {
                     notes.push_back(Note::ConnClosed { conn, keys });
                 }
             }
-            Event::Saved { file, ok } => {
-                notes.extend(facts.files.end(file).map(|save| Note::Saved { save, ok }));
-            }
+            Event::Saved { save, ok } => notes.push_back(Note::Saved { save, ok }),
             Event::Timer => {
                 let due: Vec<bool> =
                     roles.deadlines().iter().map(|(at, _)| at.is_some_and(|at| at <= step.mono)).collect();

@@ -59,7 +59,7 @@ pub struct RosterSync {
     again: bool,
     held: VecDeque<Arc<Inspected>>,
     held_bytes: usize,
-    /// When the relay was last asked for a head past this roster, and which.
+    /// When the relay last did not provide a head it was asked for, and which.
     asked: Option<(u64, Mono)>,
     removed: bool,
 }
@@ -156,6 +156,7 @@ impl RosterSync {
         let mine = cx.facts.roster().and_then(Roster::head).map(|head| head.seq);
         let missing = |goal: u64| mine.is_none_or(|mine| mine < goal);
         if let Some(goal) = goal.filter(|goal| missing(*goal)) {
+            self.asked = Some((goal, cx.mono()));
             cx.facts.link.report(Report::Shortfall(goal));
             cx.log(Level::Warn, "roster.shortfall", vec![("seq", goal.to_string())]);
         } else if let Some(gap) = self.gap.take().filter(|gap| missing(*gap)) {
@@ -256,7 +257,7 @@ impl RosterSync {
     }
 
     /// The position to catch up to before this envelope is judged, once.
-    fn ahead(&mut self, cx: &Ctx<'_, '_>, inspected: &Inspected) -> Option<u64> {
+    fn ahead(&self, cx: &Ctx<'_, '_>, inspected: &Inspected) -> Option<u64> {
         let roster = cx.facts.roster()?;
         let head = signed_head(inspected, &roster.team()?)?;
         if head_relation(roster, &head) != Relation::Ahead {
@@ -267,7 +268,6 @@ impl RosterSync {
         if lately {
             return None;
         }
-        self.asked = Some((head.seq, now));
         Some(head.seq)
     }
 

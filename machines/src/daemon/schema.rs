@@ -21,11 +21,11 @@ pub const MIN_READER: u64 = 1;
 
 /// Facts about the store and this machine, one row each. Keys: the names below. Values: see each name.
 pub const META: Table = Table("meta");
-/// `META` row: [`GENERATION`], as a JSON integer.
+/// `META` row: [`GENERATION`], as 8 bytes, kept by the adapter that opens the store.
 pub const META_GENERATION: &[u8] = b"generation";
-/// `META` row: the schema of the newest daemon that opened the store, as a JSON integer.
+/// `META` row: the schema of the newest daemon that opened the store, likewise.
 pub const META_SCHEMA: &[u8] = b"schema";
-/// `META` row: [`MIN_READER`], as a JSON integer.
+/// `META` row: [`MIN_READER`], likewise.
 pub const META_MIN_READER: &[u8] = b"min_reader";
 /// `META` row: the machine this store belongs to, written once its keys are stored (`§8.9`).
 pub const META_MACHINE: &[u8] = b"identity.machine";

@@ -6,7 +6,7 @@ use crate::files;
 use crate::home::Home;
 use crate::log::Log;
 use messaging_machines::daemon::config::{CONFIG_BYTES, Settings};
-use messaging_machines::daemon::io::{Event, File, FileKind};
+use messaging_machines::daemon::io::{Event, File, FileKind, SaveId};
 use messaging_proto::Code;
 use messaging_proto::identity::{Identity, IdentityFile};
 use std::io;
@@ -163,7 +163,7 @@ fn identity(home: &Home, kind: FileKind) -> Result<Option<IdentityFile>, FileErr
 /// The thread that writes.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    files: async_channel::Sender<File>,
+    files: async_channel::Sender<(SaveId, File)>,
     thread: std::thread::JoinHandle<()>,
 }
 
@@ -173,7 +173,7 @@ impl Keeper {
         let (files, queue) = async_channel::unbounded();
         let (kept, log) = (Arc::clone(kept), log.clone());
         let thread = std::thread::Builder::new().name("files".to_owned()).spawn(move || {
-            while let Ok(file) = queue.recv_blocking() {
+            while let Ok((save, file)) = queue.recv_blocking() {
                 let kind = kind(&file);
                 let result = kept.save(file);
                 if let Err(error) = &result {
@@ -181,7 +181,7 @@ impl Keeper {
                         [("file", name(kind).into()), ("error", format!("{:?}", error.kind()).into())];
                     log.error("file.save_failed", &fields);
                 }
-                events.send_blocking(Event::Saved { file: kind, ok: result.is_ok() });
+                events.send_blocking(Event::Saved { save, ok: result.is_ok() });
             }
         })?;
         let saves = Saves(files.clone());
@@ -198,12 +198,12 @@ impl Keeper {
 
 /// Where files to write go.
 #[derive(Clone, Debug)]
-pub(super) struct Saves(async_channel::Sender<File>);
+pub(super) struct Saves(async_channel::Sender<(SaveId, File)>);
 
 impl Saves {
     /// Queues a file.
-    pub(super) fn save(&self, file: File) {
+    pub(super) fn save(&self, save: SaveId, file: File) {
         // Closed only when the daemon ends.
-        let _ = self.0.try_send(file);
+        let _ = self.0.try_send((save, file));
     }
 }

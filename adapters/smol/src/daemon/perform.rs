@@ -149,9 +149,9 @@ impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
                     self.dirty.push(outbox);
                 }
             }
-            Effect::Save(file) => {
+            Effect::Save { save, file } => {
                 if let Some(wired) = self.shared.wired.get() {
-                    wired.saves.save(file);
+                    wired.saves.save(save, file);
                 }
             }
             Effect::Log(log) => self.log(&log),

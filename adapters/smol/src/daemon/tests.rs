@@ -12,7 +12,7 @@ use crate::log::Log;
 use crate::store::Location;
 use crate::store::fault::Faults;
 use messaging_machines::daemon::Config;
-use messaging_machines::daemon::io::{Effect, Event, File, IpcId, LinkEnd, LinkId};
+use messaging_machines::daemon::io::{Effect, Event, File, IpcId, LinkEnd, LinkId, SaveId};
 use messaging_machines::{Machine, Out, Step, StoreDown, Table, Txn};
 use messaging_proto::time::Mono;
 use serde_json::{Value, json};
@@ -54,7 +54,8 @@ impl Fake {
                 json!({"ok": true})
             }
             "save" => {
-                out.push(Effect::Save(File::Config(params["text"].as_str().unwrap_or_default().to_owned())));
+                let file = File::Config(params["text"].as_str().unwrap_or_default().to_owned());
+                out.push(Effect::Save { save: SaveId(1), file });
                 json!({"ok": true})
             }
             "person" => json!(self.config.settings.person().map(ToString::to_string)),

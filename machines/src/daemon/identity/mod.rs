@@ -13,8 +13,7 @@ pub use keys::{Alarm, Keys};
 
 use super::author::{Draft, Job, Unwritten};
 use super::ctx::{Answer, Caller, Ctx, Note, Outcome, Refusal, Role, obj};
-use super::files::SaveId;
-use super::io::{File, Level};
+use super::io::{File, Level, SaveId};
 use super::ipc::{self, RpcError, params::only};
 use super::schema::{self, META, META_MACHINE, META_ROTATED};
 use crate::machine::Label;
@@ -220,10 +219,11 @@ impl Keeper {
         let pending = cx.facts.keys.current().is_some_and(|identity| identity.pending().is_some());
         // §8.9: with an alarm nothing is published, not even a pending key.
         let may = self.rotation.is_none() && cx.facts.keys.alarm().is_none() && cx.facts.me().is_some();
-        if may && (pending || self.due(cx)?.is_some_and(|due| due <= cx.now())) {
-            if let Err(error) = self.begin(cx, Vec::new()) {
-                cx.log(Level::Info, "identity.not_rotated", vec![("code", error.code().to_string())]);
-            }
+        if may
+            && (pending || self.due(cx)?.is_some_and(|due| due <= cx.now()))
+            && let Err(error) = self.begin(cx, Vec::new())
+        {
+            cx.log(Level::Info, "identity.not_rotated", vec![("code", error.code().to_string())]);
         }
         self.plan(cx);
         Ok(())

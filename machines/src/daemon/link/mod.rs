@@ -397,16 +397,14 @@ impl Role for Link {
                 }
                 self.steer(cx);
             }
-            Note::ErrandAgain => {
-                if self.errand.is_some() {
-                    if let Some(link) = self.current() {
-                        cx.effect(Effect::Hangup { link, code: CLOSE_DONE });
-                    }
-                    self.phase = Phase::Idle;
-                    cx.facts.link.drop_connection();
-                    self.backoff = Backoff::default();
-                    self.steer(cx);
+            Note::ErrandAgain if self.errand.is_some() => {
+                if let Some(link) = self.current() {
+                    cx.effect(Effect::Hangup { link, code: CLOSE_DONE });
                 }
+                self.phase = Phase::Idle;
+                cx.facts.link.drop_connection();
+                self.backoff = Backoff::default();
+                self.steer(cx);
             }
             Note::ErrandDone => {
                 self.errand = None;

@@ -5,8 +5,7 @@ use super::fetch::Fetch;
 use super::pending::Pending;
 use super::{Team, invalid_state};
 use crate::daemon::ctx::{Answer, Caller, Ctx, Note, Outcome, Refusal, obj};
-use crate::daemon::files::SaveId;
-use crate::daemon::io::{Effect, File, Level};
+use crate::daemon::io::{Effect, File, Level, SaveId};
 use crate::daemon::ipc::RpcError;
 use crate::machine::Label as Draw;
 use crate::store::StoreDown;
@@ -392,6 +391,8 @@ impl Team {
             let text = "the relay serves another roster than the ticket's";
             return self.fail(cx, RpcError::new(Code::InviteInvalid, text));
         }
+        // A page is progress: what was lost before it does not count.
+        errand.losses = 0;
         if more && !entries.is_empty() {
             if errand.frames < FRAMES - 1 {
                 errand.page(cx)
