@@ -1,0 +1,160 @@
+//! One daemon with its store, its files and its clients.
+
+use super::json;
+use messaging_machines::daemon::config::Settings;
+use messaging_machines::daemon::io::{Effect, Event, File, IpcId, SaveId};
+use messaging_machines::daemon::{Config, Daemon};
+use messaging_machines::machine::{Machine, Out, Step};
+use messaging_machines::store::{MemoryBase, Txn, Writes};
+use messaging_proto::identity::IdentityFile;
+use messaging_proto::json::{FromValue, Value};
+use std::collections::VecDeque;
+use zeroize::Zeroizing;
+
+/// When a daemon crashes: at its n-th coming event (1 is the next).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crash {
+    pub at: usize,
+    /// Whether the event's commit is there afterwards.
+    pub committed: bool,
+    /// How many of its effects left before the crash.
+    pub effects: usize,
+}
+
+pub struct Node {
+    pub machine: Daemon,
+    pub base: MemoryBase,
+    /// `identity.json`, `pairing.json`, `config.json`.
+    pub identity: Option<String>,
+    pub pairing: Option<String>,
+    pub config: String,
+    /// Whether it reaches the relay.
+    pub reaches: bool,
+    /// What its clock is ahead by, in milliseconds.
+    pub skew: i64,
+    pub admin: IpcId,
+    /// Every line it sent to a client.
+    pub lines: Vec<(IpcId, Value)>,
+    /// The connections it closed.
+    pub closed: Vec<IpcId>,
+    /// Whether it said that it stopped.
+    pub stopped: bool,
+    /// Which of the coming file writes fail.
+    pub fail_saves: VecDeque<bool>,
+    pub crash: Option<Crash>,
+    pub crashed: bool,
+    /// Answers of file writes that are on their way.
+    pub saved: VecDeque<(SaveId, bool)>,
+    conns: u64,
+    calls: u64,
+}
+
+impl Node {
+    pub fn new() -> Self {
+        Self {
+            machine: build(None, None, "{}"),
+            base: MemoryBase::default(),
+            identity: None,
+            pairing: None,
+            config: "{}".to_owned(),
+            reaches: true,
+            skew: 0,
+            admin: IpcId(0),
+            lines: Vec::new(),
+            closed: Vec::new(),
+            stopped: false,
+            fail_saves: VecDeque::new(),
+            crash: None,
+            crashed: false,
+            saved: VecDeque::new(),
+            conns: 0,
+            calls: 0,
+        }
+    }
+
+    pub fn rebuild(&mut self) {
+        self.machine = build(self.identity.as_deref(), self.pairing.as_deref(), &self.config);
+        self.saved.clear();
+        self.crashed = false;
+        self.stopped = false;
+    }
+
+    pub fn next_conn(&mut self) -> IpcId {
+        self.conns += 1;
+        IpcId(self.conns)
+    }
+
+    pub fn next_call(&mut self) -> u64 {
+        self.calls += 1;
+        self.calls
+    }
+
+    /// Handles an event: the effects that leave. A planned crash happens here.
+    pub fn handle(&mut self, step: &Step, event: Event) -> Vec<Effect> {
+        let mut writes = Writes::new();
+        let mut out = Out::new();
+        let mut txn = Txn::new(&self.base, None, &mut writes);
+        self.machine.handle(step, event, &mut txn, &mut out).expect("the store answers");
+        let mut effects = out.take();
+        let crash = self.crash.as_mut().and_then(|crash| {
+            crash.at -= 1;
+            (crash.at == 0).then_some(*crash)
+        });
+        match crash {
+            None => self.base.apply(&writes),
+            Some(crash) => {
+                self.crash = None;
+                self.crashed = true;
+                if crash.committed {
+                    self.base.apply(&writes);
+                }
+                effects.truncate(if crash.committed { crash.effects } else { 0 });
+            }
+        }
+        effects
+    }
+
+    /// Writes a file.
+    pub fn save(&mut self, save: SaveId, file: File) {
+        let ok = !self.fail_saves.pop_front().unwrap_or(false);
+        let text = |file: Option<IdentityFile>| file.map(|file| file.text().to_owned());
+        match file {
+            _ if !ok => {}
+            File::Identity(file) => self.identity = text(file),
+            File::Pairing(file) => self.pairing = text(file),
+            File::Config(config) => self.config = config,
+        }
+        self.saved.push_back((save, ok));
+    }
+
+    /// The reply to a request on a connection.
+    pub fn reply(&self, conn: IpcId, id: u64) -> Option<&Value> {
+        self.lines
+            .iter()
+            .filter(|(other, _)| *other == conn)
+            .map(|(_, line)| line)
+            .find(|line| line.get("id").is_some_and(|value| u64::from_value(value).ok() == Some(id)))
+    }
+
+    /// The events of a type on a connection.
+    pub fn events(&self, conn: IpcId, of: &str) -> Vec<&Value> {
+        let on = self.lines.iter().filter(|(other, _)| *other == conn);
+        on.filter_map(|(_, line)| line.get("params"))
+            .filter(|event| event.get("type").and_then(Value::as_str) == Some(of))
+            .collect()
+    }
+}
+
+fn build(identity: Option<&str>, pairing: Option<&str>, config: &str) -> Daemon {
+    let read = |text: Option<&str>| {
+        text.map(|text| IdentityFile::new(Zeroizing::new(text.to_owned())).read().expect("a file it wrote"))
+    };
+    let settings = Settings::parse(config.as_bytes()).expect("a file it wrote").settings;
+    let config = Config { settings, version: "1.0.0".to_owned(), pid: 7 };
+    Daemon::new(config, read(identity), read(pairing))
+}
+
+/// Reads a line a daemon sent.
+pub fn line(text: &str) -> Value {
+    json(text)
+}

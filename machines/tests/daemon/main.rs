@@ -1,0 +1,16 @@
+//! The daemon against the real relay machine, in memory.
+
+// A test fails by panicking.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod crash;
+mod identity;
+mod ipc;
+mod link;
+mod roster;
+mod status;
+mod team;
+mod vertical;
