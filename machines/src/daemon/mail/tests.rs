@@ -453,3 +453,20 @@ fn refusals_leave_nothing() {
         "not_found"
     );
 }
+
+/// Report 9: names that begin with each other share nothing.
+#[test]
+fn report_09_each_session_sees_its_own_mail() {
+    let mut world = World::new(&["alice/desk"]);
+    let names = [('a', "a"), ('b', "a-b"), ('c', "a.b"), ('d', "ab")];
+    let conns = names.map(|(letter, name)| world.session(0, letter, name, "codex"));
+    for ((letter, name), conn) in names.iter().zip(conns) {
+        world.ok(0, conn, "msg.send", &send(*letter, &format!("alice/{name}"), name, ""));
+    }
+    for ((letter, name), conn) in names.iter().zip(conns) {
+        let items = world.unread(0, conn, *letter);
+        assert_eq!(items.len(), 1, "{name}");
+        assert_eq!(text(&items[0], "preview"), *name);
+        assert_eq!(text(&items[0], "from.agent"), *name);
+    }
+}
