@@ -1,2 +1,112 @@
-//! The benchmark program.
-fn main() {}
+//! `messaging-bench`: drives a real relay process over loopback with real signed envelopes and prints JSON lines.
+//!
+//! The line format is that of the peers' benchmarks: `peer`, `round`, `workload`, `arg`, `bytes`, then figures. The
+//! relay runs with its defaults but for the limits that a benchmark has to raise; its durability is the default, a
+//! sync before every ack. Envelopes are sealed and signed before a clock starts: that is the client's cost.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod commit;
+mod drain;
+mod idle;
+mod latency;
+mod link;
+mod publish;
+mod relay;
+mod team;
+
+use argh::FromArgs;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// Anything that stops a workload. The text is shown as the line's `error`.
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+/// Measure the relay: acked sends, latency, backlog, memory, and one redb commit for comparison.
+#[derive(FromArgs)]
+#[argh(
+    example = "messaging-bench --relay target/release/messaging-relay\nmessaging-bench --relay target/release/messaging-relay --only publish --rounds 5"
+)]
+struct Args {
+    /// the relay's program
+    #[argh(option)]
+    relay: PathBuf,
+    /// how often to run each workload, interleaved (default 1)
+    #[argh(option, default = "1")]
+    rounds: u32,
+    /// run only this workload: publish, latency, drain, idle or commit
+    #[argh(option)]
+    only: Option<String>,
+    /// bytes of an envelope's canonical text (default 1536)
+    #[argh(option, default = "1536")]
+    bytes: usize,
+    /// senders of `publish`; repeat for more (default 1, 16 and 64)
+    #[argh(option)]
+    senders: Vec<usize>,
+    /// seconds of `publish` (default 2)
+    #[argh(option, default = "2")]
+    seconds: u64,
+    /// envelopes of `drain` (default 20000)
+    #[argh(option, default = "20_000")]
+    backlog: usize,
+    /// envelopes a second of `latency` (default 200)
+    #[argh(option, default = "200")]
+    rate: u64,
+    /// connections of `idle` (default 1000)
+    #[argh(option, default = "1_000")]
+    connections: usize,
+    /// where stores go (default: the system's temporary folder)
+    #[argh(option)]
+    folder: Option<PathBuf>,
+}
+
+fn main() {
+    let args: Args = argh::from_env();
+    let folder = args.folder.clone().unwrap_or_else(std::env::temp_dir);
+    let wanted = |name: &str| args.only.as_deref().is_none_or(|only| only == name);
+    let senders = if args.senders.is_empty() { vec![1, 16, 64] } else { args.senders.clone() };
+    for round in 0..args.rounds {
+        let line = |workload: &str, arg: u64, result: Result<Value, Fault>| {
+            let mut line = Map::new();
+            line.insert("peer".to_owned(), json!("messaging-relay"));
+            line.insert("round".to_owned(), json!(round));
+            line.insert("workload".to_owned(), json!(workload));
+            line.insert("arg".to_owned(), json!(arg));
+            line.insert("bytes".to_owned(), json!(args.bytes));
+            match result {
+                Ok(Value::Object(figures)) => line.extend(figures),
+                Ok(_) => {}
+                Err(error) => {
+                    line.insert("error".to_owned(), json!(error.to_string()));
+                }
+            }
+            println!("{}", Value::Object(line));
+        };
+        if wanted("commit") {
+            line("commit", 1, commit::run(&folder, args.bytes));
+        }
+        for &count in senders.iter().filter(|_| wanted("publish")) {
+            line("pub", count as u64, publish::run(&args.relay, &folder, args.bytes, count, args.seconds));
+        }
+        if wanted("latency") {
+            line("latency", args.rate, latency::run(&args.relay, &folder, args.bytes, args.rate));
+        }
+        if wanted("drain") {
+            line("drain", args.backlog as u64, drain::run(&args.relay, &folder, args.bytes, args.backlog));
+        }
+        if wanted("idle") {
+            line("idle", args.connections as u64, idle::run(&args.relay, &folder, args.connections));
+        }
+    }
+}
+
+/// The `share` quantile of sorted microseconds, in milliseconds.
+fn quantile_ms(sorted_micros: &[u64], share: f64) -> f64 {
+    if sorted_micros.is_empty() {
+        return 0.0;
+    }
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let at = (((sorted_micros.len() - 1) as f64) * share).round() as usize;
+    #[allow(clippy::cast_precision_loss)]
+    let ms = sorted_micros[at] as f64 / 1000.0;
+    ms
+}

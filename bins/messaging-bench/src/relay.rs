@@ -1,0 +1,67 @@
+//! The relay process under measurement.
+
+use crate::Fault;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A running relay in a folder of its own.
+pub(crate) struct Relay {
+    child: Child,
+    pub(crate) port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Relay {
+    /// Starts the relay with the limits a benchmark has to raise.
+    pub(crate) fn start(program: &Path, folder: &Path) -> Result<Self, Fault> {
+        let folder = tempfile::tempdir_in(folder)?;
+        let raised = [
+            ("--frames-per-minute", "1000000000"),
+            ("--bytes-per-minute", "1000000000000"),
+            ("--queue-per-sender", "10000000"),
+            ("--queue-per-machine", "10000000"),
+            ("--queue-bytes-per-machine", "100000000000"),
+            ("--queue-rows", "100000000"),
+            ("--queue-bytes", "1000000000000"),
+            ("--preauth-per-address", "4096"),
+            ("--preauth-connections", "4096"),
+        ];
+        let mut command = Command::new(program);
+        command.args(["--listen", "127.0.0.1:0", "--log-level", "error", "--db"]);
+        command.arg(folder.path().join("relay.db"));
+        for (flag, value) in raised {
+            command.args([flag, value]);
+        }
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take().ok_or("the relay has no output")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let port =
+            line.trim().strip_prefix("messaging-relay: ready ").ok_or("the relay did not start")?.parse()?;
+        Ok(Self { child, port, _folder: folder })
+    }
+
+    /// Resident memory in bytes.
+    pub(crate) fn resident(&self) -> Result<u64, Fault> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+        Ok(line.trim().trim_end_matches(" kB").trim().parse::<u64>()? * 1024)
+    }
+
+    /// CPU time used so far, user and system, in microseconds.
+    pub(crate) fn cpu_micros(&self) -> Result<u64, Fault> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let (_, fields) = stat.rsplit_once(") ").ok_or("no stat")?;
+        let fields: Vec<&str> = fields.split(' ').collect();
+        let ticks = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
+        Ok(ticks * 1_000_000 / rustix::param::clock_ticks_per_second())
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
