@@ -11,7 +11,9 @@ use crate::machine::{Label, Machine, Out, Step};
 use crate::store::{MemoryBase, Txn, Writes};
 use messaging_proto::Code;
 use messaging_proto::domain::Domain;
-use messaging_proto::envelope::{End, HeaderParts, Inspected, Kind, To, open_envelope, seal_header};
+use messaging_proto::envelope::{
+    End, HeaderParts, Inspected, Kind, To, open_envelope, seal_header, seal_presence,
+};
 use messaging_proto::frame::{ClientFrame, Parsed, Received};
 use messaging_proto::identity::Identity;
 use messaging_proto::json::{FromValue, Object, Value, canonicalize, parse_wire};
@@ -493,6 +495,28 @@ impl World {
         sealed.unwrap().value
     }
 
+    /// A presence as the machine `from` could say one, whatever its daemon would.
+    pub(crate) fn forge_presence(&mut self, from: usize, payload: &str) -> Value {
+        let step = self.step();
+        let machine = self.nodes[from].identity.machine();
+        let parts = HeaderParts {
+            id: Ulid::new(Wall(self.wall), step.draw(Label::EnvelopeId)),
+            kind: Kind::Presence,
+            realm: self.roster.realm(),
+            anchor: self.roster.anchor(),
+            from: End {
+                person: self.roster.member(&machine).unwrap().person.clone(),
+                device: machine,
+                agent: None,
+            },
+            to: To::Team,
+            ts: Wall(self.wall),
+            exp: Wall(self.wall + 604_800_000),
+            reply_to: None,
+        };
+        seal_presence(self.nodes[from].identity.signing(), &parts, json(payload)).unwrap().value
+    }
+
     /// Signs an envelope again, after it was changed.
     pub(crate) fn resign(&self, from: usize, envelope: Value) -> Value {
         let Value::Object(mut envelope) = envelope else { panic!("no envelope") };
@@ -518,6 +542,11 @@ impl World {
     pub(crate) fn open(&self, number: usize, env: &Inspected) -> Value {
         let keys = self.nodes[number].identity.open_keys(Wall(self.wall));
         open_envelope(env, &keys).unwrap().raw().clone()
+    }
+
+    /// A machine hears a presence, which the relay does not keep for it.
+    pub(crate) fn hear(&mut self, number: usize, envelope: Value) {
+        self.note(number, Note::Deliver(Arc::new(Inspected::new(envelope))));
     }
 
     /// Hands the roster, changed, to every machine.

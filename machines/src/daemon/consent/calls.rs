@@ -48,6 +48,12 @@ pub(crate) fn call(mail: &mut Mail, cx: &mut Ctx<'_, '_>, call: Call) -> Outcome
         Call::RequestList => request_list(cx),
         Call::RequestAnswer(reply) => answer(mail, cx, reply),
         Call::RequestPreview(reply) => preview::answer(cx, reply),
+        // A roster realm is one org: its persons send no cards and no message requests.
+        Call::Card(person) if is_member(cx, &person) => Ok(Answer::Now(obj([("sent", Value::Bool(false))]))),
+        Call::Card(_) => {
+            Err(RpcError::new(Code::NotFound, "the realm knows no such person").at("person").into())
+        }
+        Call::Contact => Err(Refusal::code(Code::InvalidRequest, "a team has no message requests")),
     }
 }
 

@@ -1,10 +1,11 @@
 //! The params of `grant.*` and `request.*` (contract ipc §4).
 
 use super::calls::{SetGrant, SubjectParam};
-use crate::daemon::ipc::params::only;
+use crate::daemon::ipc::params::{Text, only};
 use messaging_proto::consent::Levels;
 use messaging_proto::consent::hold::Answer;
 use messaging_proto::json::{Fields, FromValue, Invalid, Value};
+use messaging_proto::name::PersonId;
 use messaging_proto::time::Wall;
 use messaging_proto::ulid::Ulid;
 
@@ -23,6 +24,10 @@ pub enum Call {
     RequestAnswer(Reply),
     /// `request.answer.preview`.
     RequestPreview(Reply),
+    /// `card.get`.
+    Card(PersonId),
+    /// `contact.request` and its preview.
+    Contact,
 }
 
 /// `request.answer`.
@@ -111,6 +116,39 @@ pub fn grant_preview(params: &Fields<'_>) -> Result<Call, Invalid> {
 pub fn request_list(params: &Fields<'_>) -> Result<Call, Invalid> {
     only(params, &[])?;
     Ok(Call::RequestList)
+}
+
+/// Reads `card.get`.
+///
+/// # Errors
+/// [`Invalid`] with the param at fault.
+pub fn card_get(params: &Fields<'_>) -> Result<Call, Invalid> {
+    only(params, &["person"])?;
+    Ok(Call::Card(params.req("person")?))
+}
+
+/// Reads `contact.request`.
+///
+/// # Errors
+/// [`Invalid`] with the param at fault.
+pub fn contact_request(params: &Fields<'_>) -> Result<Call, Invalid> {
+    contact(params)?;
+    params.req::<Text<1, 500>>("text").map(|_| Call::Contact)
+}
+
+/// Reads `contact.request.preview`.
+///
+/// # Errors
+/// [`Invalid`] with the param at fault.
+pub fn contact_preview(params: &Fields<'_>) -> Result<Call, Invalid> {
+    contact(params)?;
+    params.opt::<Text<1, 500>>("text").map(|_| Call::Contact)
+}
+
+fn contact(params: &Fields<'_>) -> Result<(), Invalid> {
+    only(params, &["email", "text", "suggestion"])?;
+    params.req::<Text<3, 254>>("email")?;
+    params.opt::<Ulid>("suggestion").map(|_| ())
 }
 
 fn reply(params: &Fields<'_>) -> Result<Reply, Invalid> {

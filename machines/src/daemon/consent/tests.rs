@@ -112,3 +112,16 @@ fn agents_have_no_say_in_consent() {
         assert_eq!(world.refused(0, conn, method, "{}"), "forbidden", "{method}");
     }
 }
+
+/// A team is one org: nobody in it needs a card or a message request.
+#[test]
+fn a_roster_realm_has_no_cards_and_no_message_requests() {
+    let mut world = World::new(&["alice/desk", "bob/laptop"]);
+    let admin = world.connect(0);
+    let card = world.ok(0, admin, "card.get", r#"{"person":"bob"}"#);
+    assert_eq!(at(&card, "sent"), &Value::Bool(false));
+    assert_eq!(world.refused(0, admin, "card.get", r#"{"person":"nobody"}"#), "not_found");
+    let request = r#"{"email":"bob@example.org","text":"hello"}"#;
+    assert_eq!(world.refused(0, admin, "contact.request", request), "invalid_request");
+    assert_eq!(world.refused(0, admin, "contact.request.preview", r#"{"email":"b@c"}"#), "invalid_request");
+}

@@ -115,6 +115,13 @@ pub static TABLE: &[Method] = &[
     member(Tier::Human, "request.answer.preview", |params| {
         consent::params::request_preview(params).map(Call::Consent)
     }),
+    member(Tier::Human, "card.get", |params| consent::params::card_get(params).map(Call::Consent)),
+    member(Tier::Human, "contact.request", |params| {
+        consent::params::contact_request(params).map(Call::Consent)
+    }),
+    member(Tier::Human, "contact.request.preview", |params| {
+        consent::params::contact_preview(params).map(Call::Consent)
+    }),
     open(Tier::Admin, "daemon.stop", status::read_stop),
     open(Tier::Admin, "daemon.woke", status::read_woke),
     open(Tier::Admin, "person.attached", status::read_attached),

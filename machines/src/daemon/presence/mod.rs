@@ -201,3 +201,6 @@ pub(crate) fn wakes(cx: &Ctx<'_, '_>, session: &Session) -> bool {
     session.tier == Tier::Push
         && (!session.kept() || (session.host.is_some() && cx.facts.config.wake_bridge()))
 }
+
+#[cfg(test)]
+mod tests;
