@@ -1,29 +1,30 @@
 //! A team of daemons in memory, for tests of the roles between the roster and the link: real envelopes, rows and
 //! local calls. The relay is a list of envelopes per recipient; the roster is given.
 
+mod client;
+mod forge;
+
+pub(crate) use forge::Forged;
+
 use super::ctx::{Ctx, Note};
-use super::io::{Effect, Event, IpcId, Tier};
+use super::io::{Effect, Event, IpcId};
 use super::link::LinkState;
 use super::realm::Realm;
 use super::schema;
 use super::{Config, Daemon};
-use crate::machine::{Label, Machine, Out, Step};
+use crate::machine::{Machine, Out, Step};
 use crate::store::{MemoryBase, Txn, Writes};
 use messaging_proto::Code;
-use messaging_proto::domain::Domain;
-use messaging_proto::envelope::{
-    End, HeaderParts, Inspected, Kind, To, open_envelope, seal_header, seal_presence,
-};
+use messaging_proto::envelope::Inspected;
 use messaging_proto::frame::{ClientFrame, Parsed, Received};
 use messaging_proto::identity::Identity;
-use messaging_proto::json::{FromValue, Object, Value, canonicalize, parse_wire};
-use messaging_proto::key::{EncSecret, MachineId};
+use messaging_proto::json::{Value, parse_wire};
+use messaging_proto::key::MachineId;
 use messaging_proto::limits::FRAME_BYTES;
 use messaging_proto::name::{self, PersonId, TeamName};
-use messaging_proto::realm::{RealmView, Role};
+use messaging_proto::realm::Role;
 use messaging_proto::roster::{ApplyOptions, Author, Member, Roster, genesis};
 use messaging_proto::time::{Mono, Wall};
-use messaging_proto::ulid::Ulid;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -61,31 +62,6 @@ pub(crate) struct World {
     pub(crate) crashing: bool,
     /// The step a fault happens at, and which.
     pub(crate) fault: Option<(u64, Fault)>,
-}
-
-/// An envelope a machine makes by hand.
-#[derive(Debug)]
-pub(crate) struct Forged<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) from_agent: Option<&'a str>,
-    pub(crate) to_agent: Option<&'a str>,
-    pub(crate) reply_to: Option<&'a str>,
-    pub(crate) payload: &'a str,
-    pub(crate) header: Vec<(&'static str, Value)>,
-}
-
-impl<'a> Forged<'a> {
-    /// An envelope of this type to a device.
-    pub(crate) const fn new(kind: Kind, payload: &'a str) -> Self {
-        Self { kind, from_agent: None, to_agent: None, reply_to: None, payload, header: Vec::new() }
-    }
-
-    /// The same between two sessions.
-    pub(crate) const fn between(mut self, from: &'a str, to: &'a str) -> Self {
-        self.from_agent = Some(from);
-        self.to_agent = Some(to);
-        self
-    }
 }
 
 /// What happens to the machine that takes a step, instead of the end of the step. A new machine follows.
@@ -358,175 +334,6 @@ impl World {
         self.run();
     }
 
-    /// A connection of the admin socket.
-    pub(crate) fn connect(&mut self, number: usize) -> IpcId {
-        self.open_socket(number, Tier::Admin)
-    }
-
-    /// A connection of the agent socket.
-    pub(crate) fn agent(&mut self, number: usize) -> IpcId {
-        self.open_socket(number, Tier::Agent)
-    }
-
-    fn open_socket(&mut self, number: usize, tier: Tier) -> IpcId {
-        self.nodes[number].conns += 1;
-        let conn = IpcId(self.nodes[number].conns);
-        self.handle(number, Event::IpcOpened { conn, tier });
-        conn
-    }
-
-    /// Closes a connection.
-    pub(crate) fn close(&mut self, number: usize, conn: IpcId) {
-        self.handle(number, Event::IpcClosed { conn });
-    }
-
-    /// Calls a method. The result, or the error object.
-    pub(crate) fn call(
-        &mut self,
-        number: usize,
-        conn: IpcId,
-        method: &str,
-        params: &str,
-    ) -> Result<Value, Value> {
-        self.nodes[number].calls += 1;
-        let id = self.nodes[number].calls;
-        let params = json(params);
-        let request: Object = [
-            ("jsonrpc".to_owned(), Value::text("2.0")),
-            ("id".to_owned(), Value::int(id)),
-            ("method".to_owned(), Value::text(method)),
-            ("params".to_owned(), params),
-        ]
-        .into_iter()
-        .collect();
-        let line = canonicalize(&request.into()).unwrap().into_bytes();
-        // A machine that failed since has forgotten the connection.
-        let failed = self.fault.is_some();
-        self.handle(number, Event::IpcLine { conn, line });
-        let lines = &self.nodes[number].lines;
-        let mine = |line: &&(IpcId, Value)| {
-            line.0 == conn && line.1.get("id").is_some_and(|value| u64::from_value(value).ok() == Some(id))
-        };
-        let Some((_, reply)) = lines.iter().rfind(mine) else {
-            assert!(failed, "{method} was not answered");
-            return Err(Value::Null);
-        };
-        let reply = reply.clone();
-        match (reply.get("result"), reply.get("error")) {
-            (Some(result), None) => Ok(result.clone()),
-            (None, Some(error)) => Err(error.clone()),
-            _ => panic!("no reply: {reply:?}"),
-        }
-    }
-
-    /// Calls a method that succeeds.
-    pub(crate) fn ok(&mut self, number: usize, conn: IpcId, method: &str, params: &str) -> Value {
-        self.call(number, conn, method, params).unwrap_or_else(|error| panic!("{method} {params}: {error:?}"))
-    }
-
-    /// Calls a method that is refused: its code.
-    pub(crate) fn refused(&mut self, number: usize, conn: IpcId, method: &str, params: &str) -> String {
-        match self.call(number, conn, method, params) {
-            Ok(result) => panic!("{method} {params}: {result:?}"),
-            Err(error) => text(&error, "data.code").to_owned(),
-        }
-    }
-
-    /// Registers a push session and subscribes its events on a new connection.
-    pub(crate) fn session(&mut self, number: usize, letter: char, name: &str, agent: &str) -> IpcId {
-        let conn = self.connect(number);
-        let key = key(letter);
-        self.ok(
-            number,
-            conn,
-            "session.register",
-            &format!(r#"{{"key":"{key}","name":"{name}","agent":"{agent}","tier":"push"}}"#),
-        );
-        self.ok(number, conn, "events.subscribe", &format!(r#"{{"key":"{key}"}}"#));
-        self.pass(2_000);
-        conn
-    }
-
-    /// An envelope as the machine `from` could make one for `to`, whatever its daemon would. `header` changes members
-    /// of the header before it is signed.
-    pub(crate) fn forge(&mut self, from: usize, to: usize, forged: &Forged<'_>) -> Value {
-        let step = self.step();
-        let member = |number: usize| {
-            let machine = self.nodes[number].identity.machine();
-            self.roster.member(&machine).unwrap().clone()
-        };
-        let (sender, recipient) = (member(from), member(to));
-        let mut end = Object::new();
-        end.set("person", Value::text(recipient.person.as_str()));
-        end.set("device", Value::text(recipient.machine.to_string()));
-        let mut start = Object::new();
-        start.set("person", Value::text(sender.person.as_str()));
-        start.set("device", Value::text(sender.machine.to_string()));
-        for (object, agent) in [(&mut start, forged.from_agent), (&mut end, forged.to_agent)] {
-            if let Some(agent) = agent {
-                object.set("agent", Value::text(agent));
-            }
-        }
-        let parts = HeaderParts {
-            id: Ulid::new(Wall(self.wall), step.draw(Label::EnvelopeId)),
-            kind: forged.kind,
-            realm: self.roster.realm(),
-            anchor: self.roster.anchor(),
-            from: End::from_value(&start.into()).unwrap(),
-            to: To::from_value(&end.into()).unwrap(),
-            ts: Wall(self.wall),
-            exp: Wall(self.wall + 604_800_000),
-            reply_to: forged.reply_to.map(|id| Ulid::parse(id).unwrap()),
-        };
-        let Value::Object(mut header) = parts.to_value() else { panic!("no header") };
-        for (name, value) in &forged.header {
-            header.set(*name, value.clone());
-        }
-        let ephemeral = EncSecret::from_bytes(step.draw(Label::Ephemeral));
-        let signer = self.nodes[from].identity.signing();
-        let sealed = seal_header(
-            signer,
-            header.into(),
-            &json(forged.payload),
-            &recipient.enc,
-            &ephemeral,
-            step.draw(Label::Nonce),
-        );
-        sealed.unwrap().value
-    }
-
-    /// A presence as the machine `from` could say one, whatever its daemon would.
-    pub(crate) fn forge_presence(&mut self, from: usize, payload: &str) -> Value {
-        let step = self.step();
-        let machine = self.nodes[from].identity.machine();
-        let parts = HeaderParts {
-            id: Ulid::new(Wall(self.wall), step.draw(Label::EnvelopeId)),
-            kind: Kind::Presence,
-            realm: self.roster.realm(),
-            anchor: self.roster.anchor(),
-            from: End {
-                person: self.roster.member(&machine).unwrap().person.clone(),
-                device: machine,
-                agent: None,
-            },
-            to: To::Team,
-            ts: Wall(self.wall),
-            exp: Wall(self.wall + 604_800_000),
-            reply_to: None,
-        };
-        seal_presence(self.nodes[from].identity.signing(), &parts, json(payload)).unwrap().value
-    }
-
-    /// Signs an envelope again, after it was changed.
-    pub(crate) fn resign(&self, from: usize, envelope: Value) -> Value {
-        let Value::Object(mut envelope) = envelope else { panic!("no envelope") };
-        envelope.remove("sig");
-        let unsigned = Value::Object(envelope.clone());
-        let sig = self.nodes[from].identity.signing().sign_value(Domain::Envelope, &unsigned).unwrap();
-        envelope.set("sig", Value::text(sig.to_string()));
-        envelope.into()
-    }
-
     /// Delivers an envelope to a machine, as the relay would. Whether it was acked.
     pub(crate) fn deliver(&mut self, number: usize, envelope: Value) -> bool {
         let env = Arc::new(Inspected::new(envelope));
@@ -536,12 +343,6 @@ impl World {
         let acked = self.nodes[number].queue.len() < before;
         self.run();
         acked
-    }
-
-    /// The payload of an envelope for a machine.
-    pub(crate) fn open(&self, number: usize, env: &Inspected) -> Value {
-        let keys = self.nodes[number].identity.open_keys(Wall(self.wall));
-        open_envelope(env, &keys).unwrap().raw().clone()
     }
 
     /// A machine hears a presence, which the relay does not keep for it.
@@ -569,36 +370,6 @@ impl World {
     /// A machine's id.
     pub(crate) fn machine(&self, number: usize) -> MachineId {
         self.nodes[number].identity.machine()
-    }
-
-    /// The events of a type a machine has sent, and forgets them.
-    pub(crate) fn events(&mut self, number: usize, of: &str) -> Vec<Value> {
-        let is = |line: &Value| {
-            line.get("params").is_some_and(|event| event.get("type").and_then(Value::as_str) == Some(of))
-        };
-        let (taken, kept) =
-            std::mem::take(&mut self.nodes[number].lines).into_iter().partition(|(_, line)| is(line));
-        self.nodes[number].lines = kept;
-        let taken: Vec<(IpcId, Value)> = taken;
-        taken.into_iter().filter_map(|(_, line)| line.get("params").cloned()).collect()
-    }
-
-    /// The stages of a sent envelope, as its session sees them.
-    pub(crate) fn stages(&mut self, number: usize, conn: IpcId, letter: char, envelope: &str) -> Vec<String> {
-        let params = format!(r#"{{"key":"{}","id":"{envelope}"}}"#, key(letter));
-        let read = self.ok(number, conn, "item.read", &params);
-        at(&read, "history")
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|reached| text(reached, "stage").to_owned())
-            .collect()
-    }
-
-    /// The unread items of a session, newest first.
-    pub(crate) fn unread(&mut self, number: usize, conn: IpcId, letter: char) -> Vec<Value> {
-        let params = format!(r#"{{"key":"{}","unreadOnly":true}}"#, key(letter));
-        at(&self.ok(number, conn, "inbox.list", &params), "items").as_array().unwrap().to_vec()
     }
 }
 
