@@ -175,9 +175,6 @@ impl Daemon {
             Needs::Nothing => Ok(()),
             Needs::Identity if cx.facts.has_identity() => Ok(()),
             Needs::Identity => Err(RpcError::new(Code::NoIdentity, "create or join a team first")),
-            Needs::Directory => {
-                Err(RpcError::new(Code::InvalidState, "this home is not in a directory realm"))
-            }
         };
         let outcome = match needs {
             Ok(()) => Self::dispatch(roles, cx, &caller, call),
@@ -202,6 +199,9 @@ impl Daemon {
             Call::Team(call) => roles.team.call(cx, caller, call),
             Call::Identity(call) => roles.keeper.call(cx, caller, call),
             Call::Status(call) => status::call(cx, call),
+            Call::Contact => {
+                Err(Refusal::code(Code::InvalidRequest, "a roster realm has no message requests"))
+            }
             Call::Directory => {
                 Err(Refusal::code(Code::InvalidState, "this home is not in a directory realm"))
             }

@@ -167,3 +167,44 @@ fn replies_go_where_the_request_came_from() {
     assert!(world.answer(0, one, first).is_none(), "its connection is gone");
     assert!(world.answer(0, other, second).unwrap().is_ok());
 }
+
+#[test]
+fn methods_of_a_directory_realm_are_read_and_refused() {
+    let mut world = World::team(1, &["alice/laptop"]);
+    let device = text(&world.ok(0, "device.status", "{}"), "device").to_owned();
+    let one = format!(r#"{{"device":"{device}"}}"#);
+    let login = format!(r#"{{"kind":"server","remove":{{"device":"{device}","reason":"lost"}}}}"#);
+    for (method, good, bad) in [
+        ("device.bind", r#"{"token":"t","label":"l","kind":"laptop"}"#, r#"{"kind":"laptop"}"#),
+        ("device.approve.preview", r#"{"link":"x"}"#, r#"{"link":"x","sas":"12345"}"#),
+        ("device.remove.preview", &one, "{}"),
+        ("identity.replace.preview", "{}", r#"{"label":"-"}"#),
+        ("directory.erase.preview", "{}", r#"{"token":""}"#),
+        ("wake.arm", r#"{"url":"u","ticket":"t","agents":["a"]}"#, r#"{"url":"u","ticket":"t"}"#),
+        ("wake.disarm", "{}", r#"{"x":1}"#),
+        ("device.list", "{}", r#"{"x":1}"#),
+        ("device.remove", &one, r#"{"device":"x"}"#),
+        ("device.link", "{}", r#"{"kind":"phone"}"#),
+        ("device.login", &login, r#"{"kind":"jelly-host"}"#),
+        ("device.login", "{}", r#"{"remove":{"reason":"lost"}}"#),
+        ("device.login.status", r#"{"waitMs":120000}"#, r#"{"waitMs":120001}"#),
+        ("device.login.cancel", "{}", r#"{"x":1}"#),
+        ("device.approve", r#"{"link":"x","sas":"123456"}"#, r#"{"link":"x"}"#),
+        ("identity.replace", "{}", r#"{"token":7}"#),
+        ("directory.erase", "{}", r#"{"x":1}"#),
+    ] {
+        assert_eq!(world.refused(0, method, good), "invalid_state", "{method}");
+        let error = world.call(0, method, bad).unwrap_err();
+        assert_eq!(number(at(&error, "code")), -32602, "{method}");
+    }
+    for method in ["contact.request", "contact.request.preview"] {
+        let error = world.call(0, method, r#"{"email":"a@b.example","text":"hi"}"#).unwrap_err();
+        assert_eq!((number(at(&error, "code")), text(&error, "data.code")), (-32000, "invalid_request"));
+    }
+    let agent = world.connect(0, Tier::Agent);
+    let call = |world: &mut World, method: &str| {
+        text(&world.call_on(0, agent, method, r#"{"token":"t"}"#).unwrap_err(), "data.code").to_owned()
+    };
+    assert_eq!(call(&mut world, "device.bind"), "invalid_state", "an agent's method");
+    assert_eq!(call(&mut world, "device.list"), "forbidden");
+}

@@ -3,6 +3,7 @@
 //! A role declares its params as variants of its own `Call`, reads them with a function here or in its module,
 //! and the composer routes the call back to it.
 
+use super::directory as directory_realm;
 use crate::daemon::team::reads;
 use crate::daemon::{consent, directory, identity, mail, sessions, status, tasks, team};
 use messaging_proto::json::{Fields, Invalid};
@@ -25,8 +26,6 @@ pub enum Needs {
     Nothing,
     /// An identity in a team, else `no_identity`.
     Identity,
-    /// A directory realm, which this build does not have: `invalid_state`.
-    Directory,
 }
 
 /// Reads the params of a method.
@@ -69,14 +68,16 @@ pub enum Call {
     Team(team::Call),
     /// `identity.*`.
     Identity(identity::Call),
-    /// A method of the directory realm: refused once its params are read.
+    /// A method of the directory realm: `invalid_state` once its params are read.
     Directory,
+    /// A message request, which a roster realm has none of: `invalid_request` once its params are read.
+    Contact,
 }
 
 /// The row of a method.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Method> {
-    TABLE.iter().find(|method| method.name == name)
+    TABLE.iter().chain(directory_realm::TABLE).find(|method| method.name == name)
 }
 
 /// Every method.

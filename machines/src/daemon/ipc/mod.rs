@@ -1,6 +1,7 @@
 //! The local API's connections (`messaging/1 §8.2`; `contract ipc §1`): framing, tiers, check order, pending
 //! limit, replies, events and subscriptions. What a method does is its role's; [`methods`] is the table.
 
+mod directory;
 mod error;
 mod frame;
 pub mod methods;

@@ -1,38 +1,36 @@
 //! The way into a team, step by step, over the errand connection.
 
-use super::calls::{Create, Join};
+use super::Team;
 use super::fetch::Fetch;
 use super::pending::Pending;
-use super::{Team, invalid_state};
-use crate::daemon::ctx::{Answer, Caller, Ctx, Note, Outcome, Refusal, obj};
+use crate::daemon::ctx::{Caller, Ctx, Note};
 use crate::daemon::io::{Effect, File, Level, SaveId};
 use crate::daemon::ipc::RpcError;
 use crate::machine::Label as Draw;
 use crate::store::StoreDown;
 use messaging_proto::Code;
-use messaging_proto::frame::{ClientOutbound, HelloClaim, Nonce, RelayInbound, Req, sign_hello};
+use messaging_proto::frame::{ClientOutbound, Nonce, RelayInbound, Req};
 use messaging_proto::hash::{Hash, hash_value};
 use messaging_proto::identity::Identity;
-use messaging_proto::json::{Value, canonicalize, parse_wire};
+use messaging_proto::json::{Value, canonicalize};
 use messaging_proto::key::Sig;
-use messaging_proto::limits::ROSTER_ENTRY_BYTES;
 use messaging_proto::name::Label;
 use messaging_proto::relay_url::RelayUrl;
-use messaging_proto::roster::{ApplyOptions, Member, Role, genesis};
-use messaging_proto::ticket::{InviteTicket, JoinClaim, TicketError, create_redeem, join_proof};
+use messaging_proto::roster::ApplyOptions;
+use messaging_proto::ticket::{InviteTicket, JoinClaim, join_proof};
 use messaging_proto::time::Mono;
 use std::sync::Arc;
 
 /// How long a caller waits, the relay's silences included.
-const PATIENCE_MS: u64 = 60_000;
+pub(super) const PATIENCE_MS: u64 = 60_000;
 /// How long the relay may take to answer a frame.
 const ANSWER_MS: u64 = 10_000;
 /// How often an entry that lost a race is signed anew (`contract ipc §5`).
-const RETRIES: u32 = 5;
+pub(super) const RETRIES: u32 = 5;
 /// How often a connection may be lost before a caller is told.
 const LOSSES: u32 = 3;
 /// Frames said on one connection before its `hello`; the relay takes 8 (`contract wire-core §7.3`).
-const FRAMES: u32 = 7;
+pub(super) const FRAMES: u32 = 7;
 
 /// Which way.
 #[derive(Debug)]
@@ -77,16 +75,16 @@ pub(super) struct Errand {
     pub(super) fetch: Fetch,
     url: RelayUrl,
     /// The invite's proof for this connection.
-    proof: Option<Sig>,
+    pub(super) proof: Option<Sig>,
     /// Frames said on this connection.
-    frames: u32,
-    tries: u32,
-    losses: u32,
+    pub(super) frames: u32,
+    pub(super) tries: u32,
+    pub(super) losses: u32,
     requests: u64,
     /// An entry with the new keys was sent, and whether it was accepted is not known.
     pub(super) published: bool,
-    give_up: Mono,
-    answer_due: Option<Mono>,
+    pub(super) give_up: Mono,
+    pub(super) answer_due: Option<Mono>,
 }
 
 impl Errand {
@@ -123,12 +121,12 @@ impl Errand {
         [give_up, self.answer_due, again].into_iter().flatten().min()
     }
 
-    fn request(&mut self) -> Req {
+    pub(super) fn request(&mut self) -> Req {
         self.requests += 1;
         Req::of(self.requests)
     }
 
-    fn say(&mut self, cx: &mut Ctx<'_, '_>, frame: &ClientOutbound) -> bool {
+    pub(super) fn say(&mut self, cx: &mut Ctx<'_, '_>, frame: &ClientOutbound) -> bool {
         let Some(link) = cx.facts.link.errand() else { return false };
         cx.effect(Effect::LinkSend { link, text: frame.to_text() });
         self.frames += 1;
@@ -136,7 +134,7 @@ impl Errand {
         true
     }
 
-    fn append(&mut self, cx: &mut Ctx<'_, '_>, entry: Value) {
+    pub(super) fn append(&mut self, cx: &mut Ctx<'_, '_>, entry: Value) {
         let (Ok(text), Ok(hash)) = (canonicalize(&entry), hash_value(&entry)) else { return };
         let req = self.request();
         if self.say(cx, &ClientOutbound::RosterAppend { req: req.clone(), entry: text.into() }) {
@@ -145,7 +143,7 @@ impl Errand {
         }
     }
 
-    fn page(&mut self, cx: &mut Ctx<'_, '_>) {
+    pub(super) fn page(&mut self, cx: &mut Ctx<'_, '_>) {
         let (Kind::Join { ticket: Some(ticket), .. }, Some(proof)) = (&self.kind, self.proof) else { return };
         let (team, invite_id) = (ticket.team, ticket.invite_id);
         let req = self.request();
@@ -155,7 +153,7 @@ impl Errand {
         }
     }
 
-    fn sync(&mut self, cx: &mut Ctx<'_, '_>) {
+    pub(super) fn sync(&mut self, cx: &mut Ctx<'_, '_>) {
         let req = self.request();
         let after = self.fetch.after();
         if self.say(cx, &ClientOutbound::RosterSync { req: req.clone(), after }) {
@@ -177,72 +175,6 @@ impl Errand {
 }
 
 impl Team {
-    pub(super) fn create(
-        &mut self,
-        cx: &mut Ctx<'_, '_>,
-        caller: &Caller,
-        params: Create,
-    ) -> Outcome<Answer> {
-        Self::may_enter(cx)?;
-        let Create { relay, name, person, label } = params;
-        let pending = Pending::load(cx.txn)?;
-        if let (Some(errand), Some(Pending::Creating { relay: r, name: n, person: p, label: l, .. })) =
-            (&mut self.errand, &pending)
-            && (r, n, p, l) == (&relay, &name, &person, &label)
-        {
-            // The same team as is being founded: its outcome is this call's, too.
-            errand.callers.push(caller.clone());
-            errand.give_up = cx.mono().plus(PATIENCE_MS);
-            return Ok(Answer::Later);
-        }
-        let prepared = match (&self.errand, pending, cx.facts.keys.pairing()) {
-            (None, None, _) => None,
-            (None, Some(Pending::Prepared { .. }), Some(keys)) => Some(keys.clone()),
-            _ => return Err(invalid_state("this machine is on its way into a team already")),
-        };
-        let was_prepared = prepared.is_some();
-        let identity = prepared.unwrap_or_else(|| draw_keys(cx));
-        let founder = Member {
-            machine: identity.machine(),
-            enc: identity.enc(),
-            person: person.clone().into(),
-            role: Role::Admin,
-            label: label.clone(),
-        };
-        let entry = genesis(identity.signing(), cx.now(), &name, &founder)?;
-        let row = Pending::Creating {
-            machine: identity.machine(),
-            relay: relay.clone(),
-            name,
-            person,
-            label,
-            genesis: canonicalize(&entry)?,
-            prepared: was_prepared,
-        };
-        let save = keep_keys(cx, &row, identity);
-        self.errand =
-            Some(Errand::new(cx, Kind::Create, Stage::SavingKeys(save), relay, vec![caller.clone()]));
-        Ok(Answer::Later)
-    }
-
-    pub(super) fn join(&mut self, cx: &mut Ctx<'_, '_>, caller: &Caller, params: Join) -> Outcome<Answer> {
-        let ticket = InviteTicket::decode(&params.ticket).map_err(|_| {
-            RpcError::new(Code::InvalidRequest, "ticket is not an invite ticket").at("ticket")
-        })?;
-        Self::may_enter(cx)?;
-        if self.errand.is_some() || Pending::load(cx.txn)?.is_some() {
-            return Err(invalid_state("this machine is on its way into a team already"));
-        }
-        if ticket.expires <= cx.now() {
-            return Err(Refusal::code(Code::InviteInvalid, "the invite is expired"));
-        }
-        let url = ticket.relay.clone();
-        let kind = Kind::Join { ticket: Some(Box::new(ticket)), label: params.label };
-        self.errand = Some(Errand::new(cx, kind, Stage::Connecting, url.clone(), vec![caller.clone()]));
-        cx.note(Note::Errand(url));
-        Ok(Answer::Later)
-    }
-
     /// The connection is challenged: say what comes first on it.
     pub(super) fn opened(
         &mut self,
@@ -268,34 +200,6 @@ impl Team {
             }
             (Kind::Join { .. }, true) | (Kind::Claim, _) => self.greet(cx, relay, nonce),
         }
-    }
-
-    /// Sends the genesis: the same bytes every time.
-    fn found(&mut self, cx: &mut Ctx<'_, '_>) -> Result<(), StoreDown> {
-        let Some(Pending::Creating { genesis, .. }) = Pending::load(cx.txn)? else { return Ok(()) };
-        if let (Ok(entry), Some(errand)) =
-            (parse_wire(genesis.as_bytes(), ROSTER_ENTRY_BYTES), &mut self.errand)
-        {
-            errand.append(cx, entry);
-        }
-        Ok(())
-    }
-
-    /// Says `hello` with the pairing keys: welcomed exactly when the roster names them.
-    fn greet(&mut self, cx: &mut Ctx<'_, '_>, relay: &str, nonce: &Nonce) -> Result<(), StoreDown> {
-        let Some(errand) = &mut self.errand else { return Ok(()) };
-        let team = match Pending::load(cx.txn)? {
-            Some(Pending::Pairing { team, .. } | Pending::Joining { team, .. }) => team,
-            _ => return Ok(()),
-        };
-        let claim = HelloClaim { relay, nonce, team: &team, ts: cx.now() };
-        let hello = cx.facts.keys.pairing().and_then(|keys| sign_hello(keys.signing(), &claim).ok());
-        if let Some(hello) = hello
-            && errand.say(cx, &ClientOutbound::Hello(hello))
-        {
-            errand.stage = Stage::Greeting;
-        }
-        Ok(())
     }
 
     /// A frame of the errand's connection.
@@ -347,7 +251,7 @@ impl Team {
         }
     }
 
-    fn append_refused(
+    pub(super) fn append_refused(
         &mut self,
         cx: &mut Ctx<'_, '_>,
         entry: &Value,
@@ -383,134 +287,8 @@ impl Team {
         }
     }
 
-    /// A page of the roster, read with the invite's proof.
-    fn joined_page(&mut self, cx: &mut Ctx<'_, '_>, entries: &[Value], more: bool) -> Result<(), StoreDown> {
-        let Some(errand) = &mut self.errand else { return Ok(()) };
-        let Kind::Join { ticket: Some(ticket), label } = &errand.kind else { return Ok(()) };
-        if errand.fetch.take(entries, &ticket.team).is_err() {
-            let text = "the relay serves another roster than the ticket's";
-            return self.fail(cx, RpcError::new(Code::InviteInvalid, text));
-        }
-        // A page is progress: what was lost before it does not count.
-        errand.losses = 0;
-        if more && !entries.is_empty() {
-            if errand.frames < FRAMES - 1 {
-                errand.page(cx)
-            } else {
-                errand.reconnect(cx)
-            }
-            return Ok(());
-        }
-        if let Err(error) = errand.fetch.may_redeem(ticket, label, cx.now()) {
-            return self.fail(cx, error);
-        }
-        if cx.facts.keys.pairing().is_some() {
-            return self.redeem(cx);
-        }
-        // §4 "Invites", step 4: fresh keys, on disk before the redeem names them.
-        let person = ticket.person.clone();
-        let (relay, team, label) = (ticket.relay.clone(), ticket.team, label.clone());
-        let identity = draw_keys(cx);
-        let row = Pending::Joining { machine: identity.machine(), relay, team, person, label };
-        let save = keep_keys(cx, &row, identity);
-        errand.stage = Stage::SavingKeys(save);
-        errand.answer_due = None;
-        Ok(())
-    }
-
-    fn redeem(&mut self, cx: &mut Ctx<'_, '_>) -> Result<(), StoreDown> {
-        let Some(errand) = &mut self.errand else { return Ok(()) };
-        if cx.facts.link.errand().is_none() || errand.proof.is_none() || errand.frames >= FRAMES {
-            errand.reconnect(cx);
-            return Ok(());
-        }
-        let entry = match (&errand.kind, cx.facts.keys.pairing()) {
-            (Kind::Join { ticket: Some(ticket), label }, Some(keys)) => {
-                let roster = errand.fetch.roster();
-                create_redeem(ticket, roster, keys.signing(), &keys.enc(), label, cx.now())
-                    .map_err(|error: TicketError| error.code())
-                    .and_then(|entry| match roster.check_at(&entry) {
-                        Ok(_) => Ok(entry),
-                        Err(error) => Err(error.code()),
-                    })
-            }
-            _ => Err(Code::Internal),
-        };
-        match entry {
-            Ok(entry) => {
-                errand.append(cx, entry);
-                Ok(())
-            }
-            Err(code) => self.fail(cx, RpcError::new(code, "the invite does not admit this machine")),
-        }
-    }
-
-    /// `hello` was refused: the roster at the relay does not name the new keys.
-    fn not_member(&mut self, cx: &mut Ctx<'_, '_>) -> Result<(), StoreDown> {
-        let Some(errand) = &mut self.errand else { return Ok(()) };
-        match &errand.kind {
-            Kind::Claim => {
-                self.waiting(cx);
-                Ok(())
-            }
-            Kind::Join { ticket: Some(_), .. } if errand.tries < RETRIES => {
-                // The redeem that was under way is not in the roster: again, with the same keys.
-                errand.tries += 1;
-                errand.published = false;
-                errand.reconnect(cx);
-                Ok(())
-            }
-            _ => self.fail(cx, RpcError::new(Code::InviteInvalid, "the redeem was not taken")),
-        }
-    }
-
-    /// `team.claim`: not yet.
-    fn waiting(&mut self, cx: &mut Ctx<'_, '_>) {
-        let Some(errand) = self.errand.take() else { return };
-        for caller in &errand.callers {
-            cx.reply(caller, Ok(obj([("state", Value::text("waiting"))])));
-        }
-        cx.note(Note::ErrandDone);
-    }
-
-    fn synced_page(&mut self, cx: &mut Ctx<'_, '_>, entries: &[Value], more: bool) -> Result<(), StoreDown> {
-        let Some(errand) = &mut self.errand else { return Ok(()) };
-        let (machine, team, person, label) = match Pending::load(cx.txn)? {
-            Some(
-                Pending::Pairing { machine, team, person, label, .. }
-                | Pending::Joining { machine, team, person, label, .. },
-            ) => (machine, team, person, label),
-            _ => return Ok(()),
-        };
-        if errand.fetch.take(entries, &team).is_err() {
-            cx.log(Level::Warn, "team.roster_refused", vec![]);
-            return self.unreachable(cx);
-        }
-        if more && !entries.is_empty() {
-            errand.sync(cx);
-            return Ok(());
-        }
-        let member = errand.fetch.roster().member(&machine);
-        // §8.2 `team.claim`: until the roster names those keys, that person and that label.
-        let enc = cx.facts.keys.pairing().map(Identity::enc);
-        let named = member.is_some_and(|member| {
-            (member.person.as_str(), &member.label, Some(member.enc)) == (person.as_str(), &label, enc)
-        });
-        if named {
-            let roster = errand.fetch.take_roster();
-            return self.enter(cx, roster);
-        }
-        match errand.kind {
-            Kind::Claim => {
-                self.waiting(cx);
-                Ok(())
-            }
-            _ => self.fail(cx, RpcError::new(Code::InviteInvalid, "the roster names this machine otherwise")),
-        }
-    }
-
     /// The relay took the entry: the roster with it is this machine's.
-    fn accepted(&mut self, cx: &mut Ctx<'_, '_>, entry: &Value) -> Result<(), StoreDown> {
+    pub(super) fn accepted(&mut self, cx: &mut Ctx<'_, '_>, entry: &Value) -> Result<(), StoreDown> {
         let Some(errand) = &mut self.errand else { return Ok(()) };
         let mut roster = errand.fetch.take_roster();
         match roster.apply(entry, ApplyOptions::STORED) {
@@ -558,7 +336,7 @@ impl Team {
     }
 
     /// The callers are told; what may have been accepted is settled in the background.
-    fn unreachable(&mut self, cx: &mut Ctx<'_, '_>) -> Result<(), StoreDown> {
+    pub(super) fn unreachable(&mut self, cx: &mut Ctx<'_, '_>) -> Result<(), StoreDown> {
         let Some(errand) = &mut self.errand else { return Ok(()) };
         let entered =
             matches!(errand.stage, Stage::SavingIdentity(_) | Stage::SavingConfig(_) | Stage::FileAgain(_));

@@ -22,7 +22,9 @@ mod adopt;
 mod calls;
 mod errand;
 mod fetch;
+mod found;
 mod info;
+mod join;
 mod pending;
 
 pub use calls::{Call, reads};
