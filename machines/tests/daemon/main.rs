@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod chaos;
 mod crash;
 mod identity;
 mod ipc;

@@ -28,6 +28,8 @@ use std::sync::Arc;
 
 /// How often retired keys are erased and the schedule is looked at.
 const HOUR_MS: u64 = 3_600_000;
+/// How soon `identity.json` is written again after it could not be.
+const FILE_AGAIN_MS: u64 = 10_000;
 /// A day.
 const DAY_MS: u64 = 86_400_000;
 /// Machines of one team rotate up to this much apart.
@@ -71,6 +73,10 @@ struct Rotation {
 pub struct Keeper {
     rotation: Option<Rotation>,
     check_at: Option<Mono>,
+    /// The newest write of `identity.json`: the file holds these keys once it is done.
+    newest: Option<SaveId>,
+    /// When it is tried again.
+    save_at: Option<Mono>,
 }
 
 impl Keeper {
@@ -108,7 +114,7 @@ impl Keeper {
                 error => RpcError::new(error.code(), "the keys cannot be rotated now"),
             })?;
         }
-        let save = save(cx);
+        let save = self.save(cx);
         self.rotation = Some(Rotation { stage: Stage::Saving(save), callers });
         Ok(())
     }
@@ -141,7 +147,7 @@ impl Keeper {
             return;
         }
         schema::put(cx.txn, META, META_ROTATED, &now);
-        let save = save(cx);
+        let save = self.save(cx);
         let callers = self.rotation.take().map_or_else(Vec::new, |rotation| rotation.callers);
         self.rotation = Some(Rotation { stage: Stage::Settling(save), callers });
         cx.log(Level::Info, "identity.rotated", vec![]);
@@ -153,7 +159,7 @@ impl Keeper {
     fn abandon(&mut self, cx: &mut Ctx<'_, '_>, error: &RpcError) {
         let undone = cx.facts.keys.current_mut().is_some_and(|identity| identity.abandon_rotation());
         if undone {
-            save(cx);
+            self.save(cx);
         }
         self.fail(cx, error);
     }
@@ -166,6 +172,11 @@ impl Keeper {
     }
 
     fn saved(&mut self, cx: &mut Ctx<'_, '_>, save: SaveId, ok: bool) {
+        if !ok && self.newest == Some(save) {
+            // Keys in memory that the file does not hold, or keys in it that should be gone: until it is written.
+            self.save_at = Some(cx.mono().plus(FILE_AGAIN_MS));
+            cx.log(Level::Error, "identity.not_saved", vec![]);
+        }
         match self.rotation.as_ref().map(|rotation| rotation.stage) {
             Some(Stage::Saving(this)) if this == save => {
                 if ok {
@@ -175,10 +186,7 @@ impl Keeper {
                 }
             }
             Some(Stage::Settling(this)) if this == save => {
-                if !ok {
-                    // The key is published and in memory; the file still holds it as pending.
-                    cx.log(Level::Error, "identity.not_saved", vec![]);
-                }
+                // Also when it could not be written: the file still holds the key, as pending.
                 let callers = self.rotation.take().map_or_else(Vec::new, |rotation| rotation.callers);
                 let result = cx.facts.keys.current().and_then(|identity| {
                     let (_, until) = identity.retained().next()?;
@@ -285,11 +293,19 @@ impl Keeper {
     }
 
     /// Erases the retired keys whose time is over.
-    fn expire(&self, cx: &mut Ctx<'_, '_>) {
+    fn expire(&mut self, cx: &mut Ctx<'_, '_>) {
         let now = cx.now();
         if cx.facts.keys.current_mut().is_some_and(|identity| identity.expire(now)) {
-            save(cx);
+            self.save(cx);
         }
+    }
+
+    fn save(&mut self, cx: &mut Ctx<'_, '_>) -> SaveId {
+        let file = cx.facts.keys.current().map(messaging_proto::identity::Identity::export);
+        let save = cx.save(File::Identity(file));
+        self.newest = Some(save);
+        self.save_at = None;
+        save
     }
 }
 
@@ -299,11 +315,6 @@ fn spread(machine: &MachineId) -> u64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&hash.0[..8]);
     u64::from_be_bytes(bytes) % SPREAD_MS
-}
-
-fn save(cx: &mut Ctx<'_, '_>) -> SaveId {
-    let file = cx.facts.keys.current().map(messaging_proto::identity::Identity::export);
-    cx.save(File::Identity(file))
 }
 
 /// Whether the roster's key for this machine is one an admin set (`§8.9`, "Not an alarm").
@@ -338,10 +349,16 @@ impl Role for Keeper {
     }
 
     fn deadline(&self) -> Option<Mono> {
-        self.check_at
+        [self.check_at, self.save_at].into_iter().flatten().min()
     }
 
     fn tick(&mut self, cx: &mut Ctx<'_, '_>) -> Result<(), StoreDown> {
+        if self.save_at.is_some_and(|at| at <= cx.mono()) {
+            self.save(cx);
+        }
+        if self.check_at.is_none_or(|at| at > cx.mono()) {
+            return Ok(());
+        }
         self.expire(cx);
         if cx.facts.link.up() {
             self.connected(cx)?;

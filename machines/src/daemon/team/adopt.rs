@@ -1,7 +1,7 @@
 //! Entering: from a roster that names this machine to files that say so; and pairing, which waits for it.
 
 use super::calls::Pair;
-use super::errand::{Errand, Kind, Stage, draw_keys, drop_keys, keep_keys};
+use super::errand::{Errand, Kind, Stage, draw_keys, keep_keys};
 use super::pending::Pending;
 use super::{Team, invalid_state};
 use crate::daemon::ctx::{Answer, Caller, Ctx, Note, Outcome, Refusal, obj};
@@ -104,7 +104,7 @@ impl Team {
             cx.note(Note::ErrandDone);
         }
         if pending.is_some() {
-            drop_keys(cx);
+            self.drop_keys(cx);
         }
         Ok(Answer::Now(obj([("cancelled", Value::Bool(pending.is_some()))])))
     }
@@ -159,7 +159,7 @@ impl Team {
         let Some(Pending::Adopting { machine, team, person, label, .. }) = Pending::load(cx.txn)? else {
             return Ok(());
         };
-        drop_keys(cx);
+        self.drop_keys(cx);
         let reply = obj([
             ("team", Value::text(team.to_string())),
             ("machine", Value::text(machine.to_string())),
@@ -181,14 +181,35 @@ impl Team {
         Ok(())
     }
 
+    /// Erases the pairing keys and what they were for.
+    pub(super) fn drop_keys(&mut self, cx: &mut Ctx<'_, '_>) {
+        Pending::clear(cx.txn);
+        cx.facts.keys.set_pairing(None);
+        self.erase_file(cx);
+    }
+
+    /// Deletes `pairing.json`, unless other keys wait in it by now.
+    pub(super) fn erase_file(&mut self, cx: &mut Ctx<'_, '_>) {
+        self.erase_at = None;
+        if cx.facts.keys.pairing().is_none() {
+            self.erasing = Some(cx.save(File::Pairing(None)));
+        }
+    }
+
     /// A file is on disk, or could not be written.
     pub(super) fn saved(&mut self, cx: &mut Ctx<'_, '_>, save: SaveId, ok: bool) -> Result<(), StoreDown> {
+        if self.erasing == Some(save) {
+            self.erasing = None;
+            // Keys of no use must not stay on the disk.
+            self.erase_at = (!ok).then(|| cx.mono().plus(FILE_AGAIN_MS));
+            return Ok(());
+        }
         if let Some(at) = self.saving.iter().position(|waiting| waiting.save == save) {
             let waiting = self.saving.remove(at);
             if ok {
                 cx.reply(&waiting.caller, Ok(waiting.reply));
             } else {
-                drop_keys(cx);
+                self.drop_keys(cx);
                 let error = RpcError::new(Code::Internal, "pairing.json cannot be written");
                 cx.reply(&waiting.caller, Err(error));
             }
@@ -237,8 +258,8 @@ impl Team {
                 return self.save_again(cx);
             }
             // Keys that never reached the disk: nothing was said with them.
-            Some(_) => drop_keys(cx),
-            None if cx.facts.keys.pairing().is_some() => drop_keys(cx),
+            Some(_) => self.drop_keys(cx),
+            None if cx.facts.keys.pairing().is_some() => self.drop_keys(cx),
             None => {}
         }
         // §8.9: a roster without a machine is a create or join that never stored its keys.

@@ -357,7 +357,7 @@ impl Team {
             Some(Pending::Creating { machine, prepared: true, .. }) => {
                 Pending::Prepared { machine }.store(cx.txn);
             }
-            Some(Pending::Creating { .. } | Pending::Joining { .. }) => drop_keys(cx),
+            Some(Pending::Creating { .. } | Pending::Joining { .. }) => self.drop_keys(cx),
             _ => {}
         }
         cx.log(Level::Info, "team.failed", vec![("code", error.code().to_string())]);
@@ -403,11 +403,4 @@ pub(super) fn keep_keys(cx: &mut Ctx<'_, '_>, row: &Pending, identity: Identity)
     let file = identity.export();
     cx.facts.keys.set_pairing(Some(identity));
     cx.save(File::Pairing(Some(file)))
-}
-
-/// Erases the pairing keys and what they were for.
-pub(super) fn drop_keys(cx: &mut Ctx<'_, '_>) {
-    Pending::clear(cx.txn);
-    cx.facts.keys.set_pairing(None);
-    cx.save(File::Pairing(None));
 }

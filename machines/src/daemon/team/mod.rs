@@ -32,6 +32,7 @@ pub use pending::Pending;
 
 use super::author::Job;
 use super::ctx::{Answer, Caller, Ctx, Note, Outcome, Refusal, Role};
+use super::io::SaveId;
 use super::ipc::RpcError;
 use crate::store::StoreDown;
 use admin::Admin;
@@ -49,6 +50,10 @@ pub struct Team {
     admin: Admin,
     /// Replies that wait for `pairing.json`.
     saving: Vec<Waiting>,
+    /// The deletion of `pairing.json` that is under way.
+    erasing: Option<SaveId>,
+    /// When it is tried again.
+    erase_at: Option<Mono>,
 }
 
 impl Team {
@@ -105,10 +110,13 @@ impl Role for Team {
     }
 
     fn deadline(&self) -> Option<Mono> {
-        self.errand.as_ref().and_then(Errand::deadline)
+        self.errand.as_ref().and_then(Errand::deadline).into_iter().chain(self.erase_at).min()
     }
 
     fn tick(&mut self, cx: &mut Ctx<'_, '_>) -> Result<(), StoreDown> {
+        if self.erase_at.is_some_and(|at| at <= cx.mono()) {
+            self.erase_file(cx);
+        }
         self.tick_errand(cx)
     }
 }
