@@ -11,11 +11,10 @@ use crate::log::Log;
 use crate::store::{Location, OpenError, Options, RedbStore, Refusal, Schema};
 use async_executor::{Executor, Task};
 use async_io::{Async, Timer, block_on};
-use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{self, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{Method, Response, StatusCode};
+use hyper::{Method, StatusCode};
 use messaging_machines::Machine;
 use messaging_machines::relay::Config;
 use messaging_machines::relay::io::{Effect, Event};
@@ -279,7 +278,8 @@ async fn accept_metrics(server: Arc<Server>, listener: TcpListener) {
 async fn serve_metrics(server: Arc<Server>, stream: Async<TcpStream>, socket: Counted) {
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         let response = if request.method() == Method::GET && request.uri().path() == "/metrics" {
-            let mut response = Response::new(Full::new(Bytes::from(metrics::page(&server))));
+            let mut response = http::plain(StatusCode::OK);
+            *response.body_mut() = Full::from(metrics::page(&server));
             let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
             response.headers_mut().insert(header::CONTENT_TYPE, kind);
             response

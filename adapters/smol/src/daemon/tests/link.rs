@@ -145,3 +145,21 @@ fn a_dial_can_be_given_up() {
     assert_eq!(event(&client), json!({"link": "lost"}));
     world.stop();
 }
+
+#[test]
+fn the_daemon_reaches_our_relay() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = crate::relay::RelayOptions::new("127.0.0.1:0", dir.path().join("relay.db"));
+    let relay = crate::relay::start(&options, &Log::kept(), Box::new(|| {})).unwrap();
+    let world = start(&home(dir.path()));
+    for host in ["127.0.0.1", "localhost"] {
+        let client = dialled(&world, &format!("ws://{host}:{}/v1/connect", relay.address.port()));
+        assert_eq!(event(&client), json!({"link": "opened"}));
+        assert_eq!(event(&client)["frame"], "challenge");
+        client.call("say", json!({"text": "no frame"})).unwrap();
+        assert_eq!(event(&client)["frame"], "error");
+        assert_eq!(event(&client), json!({"link": "4002"}));
+    }
+    world.stop();
+    relay.stop().unwrap();
+}

@@ -65,6 +65,7 @@ impl Client {
             101 => {
                 assert!(head.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{head}");
                 assert!(head.to_lowercase().contains("sec-websocket-protocol: messaging.relay.v1"), "{head}");
+                assert!(head.to_lowercase().contains("connection: upgrade\r\n"), "{head}");
                 assert!(!head.to_lowercase().contains("extensions"), "{head}");
                 Ok(Self(stream))
             }
