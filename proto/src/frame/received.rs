@@ -32,9 +32,6 @@ pub struct Members<'a> {
 
 impl Members<'_> {
     /// The members to read.
-    ///
-    /// # Errors
-    /// None: they are an object's.
     pub(super) const fn fields(&self) -> Fields<'_> {
         Fields::from_object(&self.object)
     }
