@@ -91,12 +91,27 @@ impl World {
         }
     }
 
+    /// Whether a daemon has a connection.
+    pub fn connected(&self, number: usize) -> bool {
+        self.net.open.values().any(|(to, _)| *to == number)
+    }
+
     /// Something arrives on a daemon's connection that no honest relay said.
     pub fn say_to(&mut self, number: usize, text: &str) {
+        self.say_to_now(number, text);
+        self.settle();
+    }
+
+    /// The same, while everything else stays on its way.
+    pub fn say_to_now(&mut self, number: usize, text: &str) {
         let link = self.net.open.values().find(|(to, _)| *to == number).expect("connected").1;
         let frame = Box::new(Received::parse(text.as_bytes().to_vec(), FRAME_BYTES));
         self.event(number, Event::LinkFrame { link, frame });
-        self.settle();
+    }
+
+    /// One thing that is on its way arrives.
+    pub fn one(&mut self) {
+        self.deliver_one();
     }
 
     pub(super) fn link_lost(&mut self, number: usize, link: LinkId) {

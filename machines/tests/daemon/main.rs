@@ -8,6 +8,7 @@ mod common;
 
 mod chaos;
 mod crash;
+mod hostile;
 mod identity;
 mod ipc;
 mod link;
