@@ -254,8 +254,10 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         let flow = self.step(session, M::timer_event())?;
         let stuck = session.machine.deadline().is_some_and(|(at, _)| at <= self.mono);
         if stuck && !session.stirred {
+            // Which timer: a closed enum and a time, so nothing a peer wrote.
+            let which = format!("{due:?} then {:?} at {:?}", session.machine.deadline(), self.mono);
+            self.log.error("driver.stuck", &[("machine", self.name.into()), ("timer", which.into())]);
             debug_assert!(false, "no progress after {due:?}");
-            self.log.error("driver.stuck", &[("machine", self.name.into())]);
             session.not_before = self.mono.plus(SPIN_MS);
         }
         Ok(flow)

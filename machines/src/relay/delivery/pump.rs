@@ -8,7 +8,7 @@ use crate::relay::presence;
 use crate::relay::queue;
 use crate::relay::schema::{Position, Seat};
 use crate::store::{StoreDown, Txn};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
 
 /// Envelopes one link is sent in one step.
@@ -34,6 +34,10 @@ impl Deliveries {
             // §7 Connecting: the presences first, then the queue.
             if let Some(member) = link.snapshot.pop_front() {
                 left -= 1;
+                if link.snapshot.is_empty() {
+                    // An idle link keeps no room for the team it once greeted.
+                    link.snapshot = VecDeque::new();
+                }
                 if let Some(text) = presence::current(txn, step.wall, member)? {
                     link.send(text, out);
                 }
@@ -47,7 +51,8 @@ impl Deliveries {
         let unfinished = !link.snapshot.is_empty() || !link.ready.is_empty();
         if unfinished && !link.pace.is_full() {
             self.work.insert(seat);
-            self.work_at = step.mono;
+            // Later than this step, since a step may find nothing to say: members without a presence.
+            self.work_at = step.mono.plus(1);
         } else {
             self.work.remove(&seat);
         }
@@ -65,7 +70,10 @@ impl Deliveries {
         match self.work.range(after).next().or_else(|| self.work.first()).copied() {
             Some(seat) => {
                 self.work_turn = seat;
-                self.pump(step, txn, seat, out)
+                self.pump(step, txn, seat, out)?;
+                // The other links go on in steps of their own.
+                self.work_at = step.mono.plus(1);
+                Ok(())
             }
             None => Ok(()),
         }
