@@ -1,5 +1,7 @@
 //! The set-up by hand, over real processes and their restarts, and what the relay gets to see.
 
+#![allow(clippy::unwrap_used)]
+
 mod world;
 
 use serde_json::{Value, json};

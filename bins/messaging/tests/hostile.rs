@@ -1,5 +1,7 @@
 //! What a hostile client gets from a real relay process: the specified answer and close code, and the process stays up.
 
+#![allow(clippy::unwrap_used)]
+
 mod world;
 
 use messaging_proto::frame::{ClientOutbound, HelloClaim, Nonce, sign_hello};

@@ -1,5 +1,7 @@
 //! `kill -9` of every process at many points of an exchange: what was acked `relayed` arrives exactly once.
 
+#![allow(clippy::unwrap_used)]
+
 mod world;
 
 use serde_json::json;
@@ -33,7 +35,7 @@ fn nothing_acked_is_lost_or_doubled_by_kill_9_at_24_points() {
         POINTS.iter().flat_map(|point| VICTIMS.iter().map(move |victim| (*point, *victim))).enumerate()
     {
         let text = format!("message {round}: {victim} dies at {point}");
-        let mut kill_at = |here: &str, world: &mut World| {
+        let kill_at = |here: &str, world: &mut World| {
             if here == point {
                 kill_and_restart(world, victim);
             }

@@ -1,5 +1,5 @@
 //! Real processes on loopback: one relay, any number of daemons, and clients of their sockets.
-#![allow(dead_code, clippy::print_stderr)]
+#![allow(dead_code, clippy::unwrap_used, reason = "a helper of tests, each of which uses a part of it")]
 
 use messaging_smol::client::{Client, ClientError, Options};
 use messaging_smol::home::Home;
