@@ -24,6 +24,7 @@ pub enum Standing {
 
 /// One kept envelope and what it said when it came.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Evidence {
     /// The signer's machine.
     pub device: MachineId,

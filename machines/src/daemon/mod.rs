@@ -16,6 +16,7 @@ pub mod io;
 pub mod ipc;
 pub mod link;
 pub mod mail;
+pub mod note;
 pub mod presence;
 pub mod realm;
 pub mod roster_sync;

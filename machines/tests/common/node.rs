@@ -45,6 +45,9 @@ pub struct Node {
     pub crashed: bool,
     /// Answers of file writes that are on their way.
     pub saved: VecDeque<(SaveId, bool)>,
+    /// Whether the store is kept as it is after every commit, and those.
+    pub keep: bool,
+    pub kept: Vec<MemoryBase>,
     conns: u64,
     calls: u64,
 }
@@ -67,6 +70,8 @@ impl Node {
             crash: None,
             crashed: false,
             saved: VecDeque::new(),
+            keep: false,
+            kept: Vec::new(),
             conns: 0,
             calls: 0,
         }
@@ -110,6 +115,9 @@ impl Node {
                 }
                 effects.truncate(if crash.committed { crash.effects } else { 0 });
             }
+        }
+        if self.keep {
+            self.kept.push(self.base.clone());
         }
         effects
     }

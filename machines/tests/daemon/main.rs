@@ -7,6 +7,7 @@
 mod common;
 
 mod chaos;
+mod config;
 mod crash;
 mod hostile;
 mod identity;
@@ -14,5 +15,6 @@ mod ipc;
 mod link;
 mod roster;
 mod status;
+mod store;
 mod team;
 mod vertical;

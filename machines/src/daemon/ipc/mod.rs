@@ -103,7 +103,7 @@ impl Conns {
     pub(in crate::daemon) fn too_long(&self, out: &mut Out<Effect>, conn: IpcId) {
         if self.0.contains_key(&conn) {
             let error = RpcError::request(Code::TooLarge, "the line is too long");
-            say(out, conn, &reply_line(None, Err(&error)));
+            say(out, conn, &reply_line(None, Err(error)));
             out.push(Effect::IpcClose { conn });
         }
     }
@@ -120,7 +120,7 @@ impl Conns {
             Line::Request(request) => request,
             Line::Ignored => return None,
             Line::Refused(id, error) => {
-                say(out, conn, &reply_line(id.as_ref(), Err(&error)));
+                say(out, conn, &reply_line(id.as_ref(), Err(error)));
                 return None;
             }
         };
@@ -130,7 +130,7 @@ impl Conns {
                 Some(Admitted { caller: Caller { conn, id: request.id }, method, call })
             }
             Err(error) => {
-                say(out, conn, &reply_line(Some(&request.id), Err(&error)));
+                say(out, conn, &reply_line(Some(&request.id), Err(error)));
                 None
             }
         }
@@ -145,7 +145,7 @@ impl Conns {
     ) {
         let Some(state) = self.0.get_mut(&caller.conn) else { return };
         state.pending = state.pending.saturating_sub(1);
-        say(out, caller.conn, &reply_line(Some(&caller.id), result.as_ref()));
+        say(out, caller.conn, &reply_line(Some(&caller.id), result));
     }
 
     /// Notes that this connection registered a session key.
@@ -267,10 +267,10 @@ fn notification(method: &str, params: Value) -> Value {
     obj([("jsonrpc", Value::text("2.0")), ("method", Value::text(method)), ("params", params)])
 }
 
-fn reply_line(id: Option<&RequestId>, result: Result<&Value, &RpcError>) -> Value {
+fn reply_line(id: Option<&RequestId>, result: Result<Value, RpcError>) -> Value {
     let id = id.map_or(Value::Null, RequestId::to_value);
     let (name, body) = match result {
-        Ok(value) => ("result", value.clone()),
+        Ok(value) => ("result", value),
         Err(error) => ("error", error.to_value()),
     };
     obj([("jsonrpc", Value::text("2.0")), ("id", id), (name, body)])
