@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// How often an entry that lost a race is signed anew (`contract ipc §5`).
 const RETRIES: u32 = 5;
+/// How soon a relay that is too busy is asked again, when it does not say.
+const BUSY_MS: u64 = 1_000;
 /// How long an entry may take from the request to its outcome, reconnections included.
 const PATIENCE_MS: u64 = 60_000;
 /// How long an entry waits for a connection that is being made: `team.invite` right after `team.create`, or a daemon
@@ -98,6 +100,8 @@ enum Stage {
     Syncing,
     /// The connection went while it was on its way.
     Lost,
+    /// The relay is too busy; it is asked again at this time.
+    Busy(Mono),
 }
 
 #[derive(Debug)]
@@ -105,6 +109,8 @@ struct Work {
     job: Job,
     draft: Arc<Draft>,
     tries: u32,
+    /// Whether its patience runs from the first write on.
+    begun: bool,
     due: Mono,
     /// Every entry that was sent for it: any of them in the roster is its outcome.
     sent: Vec<(u64, Hash)>,
@@ -136,7 +142,7 @@ impl Author {
             }
             return;
         }
-        if work.sent.is_empty() {
+        if !std::mem::replace(&mut work.begun, true) {
             work.due = cx.mono().plus(PATIENCE_MS);
         }
         let (entry, text, seq, hash) = match sign(cx, &work.draft) {
@@ -205,9 +211,17 @@ impl Author {
                     self.resync(cx);
                 }
             }
-            RelayInbound::Nack { id, code, .. } if id == req.as_str() => match code.known() {
+            RelayInbound::Nack { id, code, retry_after_ms } if id == req.as_str() => match code.known() {
                 // §4: the author resyncs, signs anew and retries. `internal`: it may be there or not.
                 Some(Code::RosterConflict | Code::Internal) => self.resync(cx),
+                Some(Code::RateLimited) => {
+                    let at = cx.mono().plus(retry_after_ms.unwrap_or(BUSY_MS).max(1));
+                    if let Some((work, stage)) = &mut self.current {
+                        // Refused for sure: it is not in the roster.
+                        work.sent.pop();
+                        *stage = Stage::Busy(at);
+                    }
+                }
                 code => {
                     let job = work.job;
                     self.current = None;
@@ -250,7 +264,8 @@ impl Role for Author {
         match note {
             Note::Write { job, draft } => {
                 let due = cx.mono().plus(if cx.facts.link.up() { PATIENCE_MS } else { LINK_PATIENCE_MS });
-                let work = Work { job: *job, draft: draft.clone(), tries: 0, due, sent: Vec::new() };
+                let work =
+                    Work { job: *job, draft: draft.clone(), tries: 0, begun: false, due, sent: Vec::new() };
                 self.waiting.push_back(work);
                 self.pump(cx);
             }
@@ -277,15 +292,28 @@ impl Role for Author {
 
     fn deadline(&self) -> Option<Mono> {
         let waiting = self.waiting.iter().map(|work| work.due);
-        self.current.iter().map(|(work, _)| work.due).chain(waiting).min()
+        let busy = self.current.iter().filter_map(|(_, stage)| match stage {
+            Stage::Busy(at) => Some(*at),
+            _ => None,
+        });
+        self.current.iter().map(|(work, _)| work.due).chain(waiting).chain(busy).min()
     }
 
     fn tick(&mut self, cx: &mut Ctx<'_, '_>) -> Result<(), StoreDown> {
         let now = cx.mono();
         if self.current.as_ref().is_some_and(|(work, _)| work.due <= now)
+            && let Some((work, stage)) = self.current.take()
+        {
+            let why = match stage {
+                Stage::Busy(_) if work.sent.is_empty() => Unwritten::Refused(Code::RateLimited),
+                _ => Unwritten::Unknown,
+            };
+            Self::end(cx, work.job, Err(why));
+        }
+        if matches!(self.current, Some((_, Stage::Busy(at))) if at <= now)
             && let Some((work, _)) = self.current.take()
         {
-            Self::end(cx, work.job, Err(Unwritten::Unknown));
+            self.write(cx, work);
         }
         let waiting = std::mem::take(&mut self.waiting);
         let (late, waiting) = waiting.into_iter().partition(|work| work.due <= now);

@@ -2,7 +2,7 @@
 //! does not know.
 
 use super::ipc::params::Int;
-use messaging_proto::json::{Fields, FromValue, Invalid, Object, Value, canonicalize, parse_wire};
+use messaging_proto::json::{Fields, FromValue, Invalid, Object, Value, canonicalize, is_ijson, parse_wire};
 use messaging_proto::name::{Label, PersonName};
 use messaging_proto::relay_url::RelayUrl;
 
@@ -100,7 +100,12 @@ impl Settings {
     /// [`Invalid`] with the path of the first member of a wrong type or out of its bounds: the daemon does not
     /// start with it.
     pub fn parse(text: &[u8]) -> Result<Parsed, Invalid> {
-        let Value::Object(raw) = parse_wire(text, CONFIG_BYTES)? else { return Err(Invalid::new()) };
+        let value = parse_wire(text, CONFIG_BYTES)?;
+        // What is not I-JSON could not be written back as it is.
+        if !is_ijson(&value) {
+            return Err(Invalid::new());
+        }
+        let Value::Object(raw) = value else { return Err(Invalid::new()) };
         let mut unknown = Vec::new();
         let settings = read(&raw, &mut unknown)?;
         Ok(Parsed { settings: Self { raw, ..settings }, unknown })
@@ -237,7 +242,7 @@ fn read(raw: &Object, unknown: &mut Vec<String>) -> Result<Settings, Invalid> {
     }
     let base = Settings::default();
     let relay: Option<RelayUrl> = top.opt("relay")?;
-    if relay.as_ref().is_some_and(|relay| relay.as_str().len() > 512) {
+    if relay.as_ref().is_some_and(|relay| !is_short(relay)) {
         return Err(Invalid::at("relay"));
     }
     let inbound = Level::of(raw, "inbound", &["quota"], unknown)?;
@@ -312,6 +317,12 @@ fn read_share(names: Vec<String>) -> Result<Share, Invalid> {
     Ok(share)
 }
 
+/// Whether a relay URL is no longer than the API and `config.json` take: 512 characters.
+#[must_use]
+pub fn is_short(url: &RelayUrl) -> bool {
+    url.as_str().chars().count() <= 512
+}
+
 /// A relay URL in the API: at most 512 characters, and the path `/` means the connect path
 /// (`contract ipc §5`, `RelayUrl`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -320,7 +331,7 @@ pub struct RelayParam(pub RelayUrl);
 impl FromValue for RelayParam {
     fn from_value(value: &Value) -> Result<Self, Invalid> {
         let url = RelayUrl::from_value(value)?;
-        if url.as_str().chars().count() > 512 {
+        if !is_short(&url) {
             return Err(Invalid::new());
         }
         if url.url().path() != "/" {

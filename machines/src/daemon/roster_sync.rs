@@ -30,6 +30,10 @@ const HELD: usize = 4_096;
 const HELD_BYTES: usize = 33_554_432;
 /// How soon the relay is asked again for a head that it did not provide.
 const ASK_AGAIN_MS: u64 = 10_000;
+/// How soon entries that are known to be missing are asked for again without anybody waiting for them.
+const RETRY_MS: u64 = 60_000;
+/// How soon a relay that is too busy is asked again, when it does not say.
+const BUSY_MS: u64 = 1_000;
 
 /// A `roster.sync` under way.
 #[derive(Debug)]
@@ -43,7 +47,9 @@ struct Sync {
     pages: u64,
     /// The head when the round began.
     began: Option<u64>,
+    /// When the page is given up; or asked for, while the relay is too busy.
     due: Mono,
+    busy: bool,
 }
 
 /// The roster-sync role.
@@ -61,6 +67,8 @@ pub struct RosterSync {
     held_bytes: usize,
     /// When the relay last did not provide a head it was asked for, and which.
     asked: Option<(u64, Mono)>,
+    /// A position the relay did not provide, and when it is asked for again.
+    retry: Option<(u64, Mono)>,
     removed: bool,
 }
 
@@ -116,7 +124,8 @@ impl RosterSync {
         let position = after.and_then(|seq| i64::try_from(seq).ok()).unwrap_or(-1);
         if cx.send(&ClientOutbound::RosterSync { req: req.clone(), after: position }) {
             let due = cx.mono().plus(PAGE_MS);
-            self.sync = Some(Sync { req, after, goal, pages: pages.saturating_sub(1), began, due });
+            self.sync =
+                Some(Sync { req, after, goal, pages: pages.saturating_sub(1), began, due, busy: false });
         } else {
             self.sync = None;
         }
@@ -146,18 +155,33 @@ impl RosterSync {
             // Pages can be shorter than they may be: a round that advanced is followed by another.
             self.begin(cx, goal);
         } else {
-            self.ended(cx, goal);
+            self.ended(cx, goal, failed.is_some());
         }
     }
 
-    /// A sync ended, whatever it brought.
-    fn ended(&mut self, cx: &mut Ctx<'_, '_>, goal: Option<u64>) {
+    /// The relay refuses the request.
+    fn nacked(&mut self, cx: &mut Ctx<'_, '_>, code: Option<Code>, retry_after_ms: Option<u64>) {
+        let Some(sync) = &mut self.sync else { return };
+        if code == Some(Code::RateLimited) {
+            sync.busy = true;
+            sync.due = cx.mono().plus(retry_after_ms.unwrap_or(BUSY_MS).clamp(1, PAGE_MS));
+        } else {
+            let goal = sync.goal;
+            self.ended(cx, goal, false);
+        }
+    }
+
+    /// A sync ended, whatever it brought. `reported` when it is said already what the relay did wrong.
+    fn ended(&mut self, cx: &mut Ctx<'_, '_>, goal: Option<u64>, reported: bool) {
         self.sync = None;
         let mine = cx.facts.roster().and_then(Roster::head).map(|head| head.seq);
         let missing = |goal: u64| mine.is_none_or(|mine| mine < goal);
         if let Some(goal) = goal.filter(|goal| missing(*goal)) {
             self.asked = Some((goal, cx.mono()));
-            cx.facts.link.report(Report::Shortfall(goal));
+            self.retry = Some((goal, cx.mono().plus(RETRY_MS)));
+            if !reported {
+                cx.facts.link.report(Report::Shortfall(goal));
+            }
             cx.log(Level::Warn, "roster.shortfall", vec![("seq", goal.to_string())]);
         } else if let Some(gap) = self.gap.take().filter(|gap| missing(*gap)) {
             self.begin(cx, Some(gap));
@@ -318,6 +342,7 @@ impl RosterSync {
         self.welcomed = None;
         self.gap = None;
         self.again = false;
+        self.retry = None;
         self.held.clear();
         self.held_bytes = 0;
     }
@@ -342,11 +367,10 @@ impl Role for RosterSync {
                 {
                     self.page(cx, entries, *more);
                 }
-                RelayInbound::Nack { id, .. }
+                RelayInbound::Nack { id, code, retry_after_ms }
                     if self.sync.as_ref().is_some_and(|sync| sync.req.as_str() == id) =>
                 {
-                    let goal = self.sync.take().and_then(|sync| sync.goal);
-                    self.ended(cx, goal);
+                    self.nacked(cx, code.known(), *retry_after_ms);
                 }
                 RelayInbound::Roster { entry } => self.broadcast(cx, entry),
                 _ => {}
@@ -376,13 +400,27 @@ impl Role for RosterSync {
     }
 
     fn deadline(&self) -> Option<Mono> {
-        self.sync.as_ref().map(|sync| sync.due)
+        match &self.sync {
+            Some(sync) => Some(sync.due),
+            None => self.retry.map(|(_, at)| at),
+        }
     }
 
     fn tick(&mut self, cx: &mut Ctx<'_, '_>) -> Result<(), StoreDown> {
-        if self.sync.as_ref().is_some_and(|sync| sync.due <= cx.mono()) {
-            let goal = self.sync.take().and_then(|sync| sync.goal);
-            self.ended(cx, goal);
+        let now = cx.mono();
+        match (&self.sync, self.retry) {
+            (Some(sync), _) if sync.due <= now => {
+                let (goal, pages, began) = (sync.goal, sync.pages.saturating_add(1), sync.began);
+                if sync.busy { self.ask(cx, goal, pages, began) } else { self.ended(cx, goal, false) }
+            }
+            (None, Some((goal, at))) if at <= now => {
+                self.retry = None;
+                let mine = cx.facts.roster().and_then(Roster::head).map(|head| head.seq);
+                if mine.is_none_or(|mine| mine < goal) && cx.facts.link.welcomed().is_some() {
+                    self.begin(cx, Some(goal));
+                }
+            }
+            _ => {}
         }
         Ok(())
     }

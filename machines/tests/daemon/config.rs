@@ -71,6 +71,7 @@ fn a_wrong_type_or_bound_names_its_member() {
         (r#"{"ipc":{"agentGroup":-1}}"#, "ipc.agentGroup"),
         (r#"{"realm":{"kind":"directory"}}"#, "realm"),
         (r#"{"deployment":"jelly"}"#, "deployment"),
+        (r#"{"unknown":1e400}"#, ""),
     ] {
         assert_eq!(read(text).unwrap_err(), path, "{text}");
     }

@@ -197,3 +197,38 @@ fn deliveries_wait_for_the_catch_up() {
     let items = at(&world.ok(1, "inbox.list", &read), "items").as_array().unwrap().len();
     assert_eq!(held + items, 1, "she is a member by the time her envelope is judged");
 }
+
+#[test]
+fn a_busy_relay_is_asked_again_when_it_says() {
+    let mut world = World::team(1, &["alice/laptop", "bob/desk"]);
+    world.reach_from(1, false);
+    for _ in 0..3 {
+        world.ticket(0, "carol");
+    }
+    world.relay.swallow = Some((1, r#""t":"roster.entries""#));
+    world.reach_from(1, true);
+    world.pass(2_000);
+    assert_eq!(text(&world.ok(1, "daemon.health", "{}"), "relay"), "connecting", "the catch-up waits");
+    world.relay.swallow = None;
+    world.say_to(1, r#"{"t":"nack","id":"sync:1","code":"rate_limited","retryAfterMs":4000}"#);
+    world.pass(3_000);
+    assert_eq!(text(&world.ok(1, "daemon.health", "{}"), "relay"), "connecting");
+    world.pass(1_500);
+    assert_eq!(text(&world.ok(1, "daemon.health", "{}"), "relay"), "connected");
+    assert_eq!((last_error(&mut world, 1), head(&mut world, 1)), (None, head(&mut world, 0)));
+}
+
+#[test]
+fn what_the_relay_did_not_provide_is_asked_for_again() {
+    let mut world = World::team(1, &["alice/laptop", "bob/desk"]);
+    world.reach_from(1, false);
+    world.ticket(0, "carol");
+    world.relay.swallow = Some((1, r#""t":"roster.entries""#));
+    world.reach_from(1, true);
+    world.pass(40_000);
+    assert_eq!(text(&world.ok(1, "daemon.health", "{}"), "relay"), "connected", "it goes on without");
+    assert!(last_error(&mut world, 1).unwrap().contains("does not provide"));
+    world.relay.swallow = None;
+    world.pass(61_000);
+    assert_eq!(head(&mut world, 1), head(&mut world, 0));
+}

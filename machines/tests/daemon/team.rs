@@ -477,3 +477,30 @@ fn team_methods_are_not_for_agents() {
         assert_eq!(text(&error, "data.code"), "forbidden", "{method}: before its params are read");
     }
 }
+
+#[test]
+fn a_busy_relay_is_asked_again_and_then_given_up() {
+    let mut world = World::team(1, &["alice/laptop"]);
+    let admin = world.nodes[0].admin;
+    world.relay.mute = true;
+    let id = world.ask(0, admin, "team.invite", r#"{"person":"bob"}"#);
+    world.settle();
+    world.say_to(0, r#"{"t":"nack","id":"write:1","code":"rate_limited","retryAfterMs":2000}"#);
+    assert!(world.answer(0, admin, id).is_none(), "it waits");
+    world.relay.mute = false;
+    world.pass(3_000);
+    // The relay holds the first one, whatever it said: the invite is not made twice.
+    let answer = world.answer(0, admin, id).expect("answered");
+    let info = world.ok(0, "team.info", "{}");
+    assert_eq!(at(&info, "invites").as_array().unwrap().len(), 1, "{answer:?}");
+    let id = world.ask(0, admin, "team.invite", r#"{"person":"bob"}"#);
+    world.relay.mute = true;
+    world.settle();
+    for write in 2..60 {
+        world.say_to(0, &format!(r#"{{"t":"nack","id":"write:{write}","code":"rate_limited"}}"#));
+        world.pass(1_100);
+    }
+    world.relay.mute = false;
+    world.pass(10_000);
+    assert!(world.answer(0, admin, id).is_some(), "in the end it is answered");
+}

@@ -4,6 +4,7 @@ use super::calls::Join;
 use super::errand::{Errand, FRAMES, Kind, RETRIES, Stage, draw_keys, keep_keys};
 use super::pending::Pending;
 use super::{Team, invalid_state};
+use crate::daemon::config::is_short;
 use crate::daemon::ctx::{Answer, Caller, Ctx, Note, Outcome, Refusal, obj};
 use crate::daemon::io::Level;
 use crate::daemon::ipc::RpcError;
@@ -19,6 +20,11 @@ impl Team {
         let ticket = InviteTicket::decode(&params.ticket).map_err(|_| {
             RpcError::new(Code::InvalidRequest, "ticket is not an invite ticket").at("ticket")
         })?;
+        if !is_short(&ticket.relay) {
+            return Err(RpcError::new(Code::InvalidRequest, "the ticket's relay URL is too long")
+                .at("ticket")
+                .into());
+        }
         Self::may_enter(cx)?;
         if self.errand.is_some() || Pending::load(cx.txn)?.is_some() {
             return Err(invalid_state("this machine is on its way into a team already"));
