@@ -291,6 +291,30 @@ fn a_circle_of_successors_ends() {
     assert_eq!(decided(&records, &id(3), Incoming::Receipt { of: &of }), Err(BindError::NotSent));
 }
 
+/// Records of a roster realm, whose machines have no successors.
+struct Roster(MachineId);
+
+impl Records for Roster {
+    type Down = Infallible;
+
+    fn sent(&self, _: &Ulid) -> Result<Option<MachineId>, Infallible> {
+        Ok(Some(self.0))
+    }
+
+    fn task(&self, _: &Ulid) -> Result<Option<TaskView>, Infallible> {
+        Ok(None)
+    }
+}
+
+#[test]
+fn a_roster_realm_has_no_successors() {
+    let id = |number: u8| support::rules::key(number).machine();
+    let of = ulid("01M3250V00F4G54M86K31C5JC3");
+    let receipt = Incoming::Receipt { of: &of };
+    assert_eq!(decided(&Roster(id(1)), &id(1), receipt), Ok(Bound::Receipt));
+    assert_eq!(decided(&Roster(id(1)), &id(2), receipt), Err(BindError::NotSent));
+}
+
 #[test]
 fn records_that_cannot_be_read_decide_nothing() {
     struct Down;

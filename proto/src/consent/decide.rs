@@ -80,16 +80,11 @@ pub fn decide(input: DecideInput<'_>) -> Decision {
         return Decision::deliver(Class::Own);
     }
     let trusted = policy.trusted_until.is_some();
-    // §6.9 before the block: a grant change never strands what the person started.
-    if matches!(kind, Kind::Answer) {
-        return Decision::deliver(if trusted { Class::Trusted } else { Class::Guarded });
-    }
-    if policy.chat == ChatPolicy::Blocked {
-        return Decision::Refuse(Code::Refused);
-    }
     let stranger = relation == Relation::Stranger;
     match kind {
-        Kind::Answer => Decision::deliver(Class::Guarded),
+        // §6.9 before the block: a grant change never strands what the person started.
+        Kind::Answer => Decision::deliver(if trusted { Class::Trusted } else { Class::Guarded }),
+        _ if policy.chat == ChatPolicy::Blocked => Decision::Refuse(Code::Refused),
         Kind::Request if stranger => Decision::Hold,
         Kind::Request | Kind::PersonLine => person_line(policy.chat),
         Kind::AgentLine => match policy.agent_mail {
