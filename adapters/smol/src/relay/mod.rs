@@ -16,6 +16,7 @@ mod service;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod ws;
 
 pub use run::run;
 pub use service::{Running, StartError, start};

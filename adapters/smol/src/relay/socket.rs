@@ -1,34 +1,38 @@
 //! The task of one WebSocket connection: reads messages into events, writes what waits.
 //!
-//! One task does both, so an idle connection costs one small future and one read buffer. The WebSocket is
-//! tungstenite's protocol core over the non-blocking socket itself: nothing of it waits, this loop does.
+//! One task does both, so an idle connection costs one small future and no buffer: bytes are read into a buffer of
+//! the thread, and what is being written is freed when the kernel took it.
 
 use super::conn::Conn;
+use super::ws::{self, Bad, Got};
 use crate::driver::Events;
 use crate::outbox::Item;
 use async_io::{Async, Timer};
-use async_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig, WebSocketContext};
-use async_tungstenite::tungstenite::{self, Message};
 use futures_lite::future;
 use messaging_machines::relay::io::{Event, Unreadable};
 use messaging_proto::frame::Received;
-use std::io::{ErrorKind, Read};
+use std::cell::RefCell;
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Read buffer of one connection: thousands of them are idle.
-const READ_BUFFER_BYTES: usize = 4 * 1024;
-/// Written at once when this much waits.
-const WRITE_BUFFER_BYTES: usize = 16 * 1024;
+/// Read at once by a connection; others get their turn after that.
+const CHUNK_BYTES: usize = 16 * 1024;
+/// Gathered from the outbox before it is written.
+const WRITE_BYTES: usize = 32 * 1024;
+/// Messages of one connection before others get their turn.
+const TURN_MESSAGES: usize = 16;
 /// How long a closing connection may take to send what waits.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the peer may take then to answer the close.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 2 });
 /// How long unread input of a closed connection is thrown away, so that the peer reads the close before a reset.
 const LINGER: Duration = Duration::from_secs(2);
-/// Messages of one connection before others get their turn.
-const TURN_MESSAGES: usize = 16;
+
+thread_local! {
+    static CHUNK: RefCell<Box<[u8]>> = RefCell::new(vec![0; CHUNK_BYTES].into());
+}
 
 /// How a connection ended.
 enum End {
@@ -46,202 +50,235 @@ struct Socket<'a> {
     conn: &'a Conn,
     events: &'a Events<Event>,
     stream: &'a Async<TcpStream>,
-    ws: WebSocketContext,
-    limit: usize,
-    /// Bytes handed to the WebSocket and not yet taken by the kernel.
+    reader: ws::Reader,
+    /// Whole frames, of which the kernel has taken `sent` bytes.
+    out: Vec<u8>,
+    sent: usize,
+    /// Bytes of the outbox in `out`.
     in_flight: usize,
-    /// A mark waits for the next complete flush.
+    /// A mark waits for `out` to be taken.
     marked: bool,
-    /// The kernel takes no more for now.
-    blocked: bool,
-    /// The close is handed over.
-    sent_close: bool,
+    /// The answer to the latest ping.
+    pong: Option<Vec<u8>>,
+    /// The peer closed: with what to answer.
+    peer_closed: Option<Option<u16>>,
+    /// Our close is in `out`, or gone.
+    closed: bool,
     /// When the peer must have answered it.
     answer_by: Option<Instant>,
     /// When a closing connection is dropped.
     close_by: Option<Instant>,
     /// Whether input is still read as WebSocket messages.
     reading: bool,
+    /// The kernel had no more than the last chunk.
+    drained: bool,
 }
 
 /// Serves a connection from its upgrade to its end. `early` are bytes that came with the upgrade.
 pub(super) async fn serve(conn: Arc<Conn>, stream: Async<TcpStream>, early: Vec<u8>, events: Events<Event>) {
-    let opened = Event::Opened { conn: conn.id, address: conn.address.to_string() };
+    let opened = Event::Opened { conn: conn.id, address: conn.address.clone() };
     if !events.send(opened).await {
         return;
     }
-    let limit = conn.frame_limit();
     let socket = Socket {
         conn: &conn,
         events: &events,
         stream: &stream,
-        ws: WebSocketContext::from_partially_read(early, Role::Server, Some(config(limit))),
-        limit,
+        reader: ws::Reader::default(),
+        out: Vec::new(),
+        sent: 0,
         in_flight: 0,
         marked: false,
-        blocked: false,
-        sent_close: false,
+        pong: None,
+        peer_closed: None,
+        closed: false,
         answer_by: None,
         close_by: None,
         reading: true,
+        drained: false,
     };
-    if matches!(socket.run().await, End::Linger) {
+    if matches!(socket.run(early).await, End::Linger) {
         linger(&stream).await;
     }
     conn.outbox.abort();
     events.send(Event::Closed { conn: conn.id }).await;
 }
 
-fn config(limit: usize) -> WebSocketConfig {
-    WebSocketConfig::default()
-        .read_buffer_size(READ_BUFFER_BYTES)
-        .write_buffer_size(WRITE_BUFFER_BYTES)
-        .max_write_buffer_size(usize::MAX)
-        .max_message_size(Some(limit))
-        .max_frame_size(Some(limit))
-}
-
 impl Socket<'_> {
-    async fn run(mut self) -> End {
+    async fn run(mut self, early: Vec<u8>) -> End {
+        let mut heard = self.cut(&early);
+        drop(early);
+        let mut turn = 0;
         loop {
+            turn += heard.len();
+            if turn >= TURN_MESSAGES {
+                turn = 0;
+                future::yield_now().await;
+            }
+            if let Err(end) = self.report(heard).await {
+                return end;
+            }
             if let Some(end) = self.write().await {
                 return end;
             }
-            let wants_read = match self.read().await {
-                Ok(wants_read) => wants_read,
-                Err(end) => return end,
-            };
             if self.close_by.is_none() {
                 self.close_by = self.conn.outbox.ending().map(|since| since + CLOSE_TIMEOUT);
             }
             if self.close_by.is_some_and(|by| Instant::now() >= by) {
                 return End::Aborted;
             }
-            if self.sent_close && !self.blocked {
+            if self.closed && self.out.is_empty() {
+                if self.peer_closed.is_some() {
+                    return End::Closed;
+                }
                 if !self.reading {
                     return End::Linger;
                 }
                 let answer_by = *self.answer_by.get_or_insert_with(|| Instant::now() + ANSWER_TIMEOUT);
                 self.close_by = self.close_by.map(|by| by.min(answer_by));
             }
-            if !wants_read {
-                // More may be there already; others first.
-                future::yield_now().await;
-                continue;
-            }
-            self.wait().await;
+            heard = match self.read() {
+                Ok(Some(heard)) => heard,
+                Ok(None) => {
+                    turn = 0;
+                    self.wait().await;
+                    Vec::new()
+                }
+                Err(end) => return end,
+            };
         }
     }
 
-    /// Hands what waits to the WebSocket, and flushes once, until the kernel takes no more.
-    async fn write(&mut self) -> Option<End> {
-        self.blocked = false;
-        loop {
-            let mut last = false;
-            let mut flush = true;
-            let written = match self.conn.outbox.next() {
-                Some(Item::Text(text)) => {
-                    self.in_flight += text.len();
-                    flush = false;
-                    self.ws.write(&mut self.stream.get_ref(), Message::text(text))
-                }
-                Some(Item::Mark) => {
-                    self.marked = true;
-                    Ok(())
-                }
-                Some(Item::Close(code)) => {
-                    self.sent_close = true;
-                    let frame = CloseFrame { code: code.into(), reason: "".into() };
-                    self.ws.close(&mut self.stream.get_ref(), Some(frame))
-                }
-                Some(Item::Abort) => return Some(End::Aborted),
-                None => {
-                    last = true;
-                    Ok(())
-                }
-            };
-            let flushed = if flush {
-                written.and_then(|()| self.ws.flush(&mut self.stream.get_ref()))
-            } else {
-                written
-            };
-            match flushed {
-                Ok(()) if flush => {
-                    self.conn.outbox.flushed(std::mem::take(&mut self.in_flight));
-                    if std::mem::take(&mut self.marked)
-                        && !self.events.send(Event::Drained { conn: self.conn.id }).await
-                    {
-                        return Some(End::Stopped);
-                    }
-                }
-                Ok(()) => {}
-                Err(tungstenite::Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
-                    self.blocked = true;
-                    return None;
-                }
-                Err(_) => return Some(End::Closed),
-            }
-            if last {
-                return None;
-            }
+    /// Reads a chunk and cuts it into messages; nothing when none is there.
+    fn read(&mut self) -> Result<Option<Vec<Event>>, End> {
+        // A chunk that was not full emptied the socket: waiting tells when there is more, a read would not.
+        if !self.reading || std::mem::take(&mut self.drained) {
+            return Ok(None);
         }
+        CHUNK.with_borrow_mut(|chunk| match self.stream.get_ref().read(chunk) {
+            Ok(0) => Err(End::Closed),
+            Ok(count) => {
+                self.drained = count < CHUNK_BYTES;
+                Ok(Some(self.cut(&chunk[..count])))
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Some(Vec::new())),
+            Err(_) => Err(End::Closed),
+        })
     }
 
-    /// Reads what is there; whether the socket is empty now.
-    async fn read(&mut self) -> Result<bool, End> {
-        for _ in 0..TURN_MESSAGES {
-            if !self.reading {
-                return Ok(true);
-            }
+    /// The events in a chunk. Frames are parsed here, on the executor's threads: the machine gets checked values, in
+    /// this connection's order.
+    fn cut(&mut self, mut chunk: &[u8]) -> Vec<Event> {
+        let conn = self.conn.id;
+        let mut heard = Vec::new();
+        while self.reading && !chunk.is_empty() {
             // `hello` raises the limit (§7, "Pre-auth frames").
             let limit = self.conn.frame_limit();
-            if limit != self.limit {
-                self.limit = limit;
-                self.ws.set_config(|config| {
-                    config.max_message_size = Some(limit);
-                    config.max_frame_size = Some(limit);
-                });
-            }
-            let event = match self.ws.read(&mut self.stream.get_ref()) {
-                Ok(Message::Text(text)) => self.frame(tungstenite::Bytes::from(text).into()),
-                Ok(Message::Binary(_)) => {
-                    self.reading = false;
-                    Event::Unreadable { conn: self.conn.id, why: Unreadable::Binary }
-                }
-                Ok(_) => continue,
-                Err(tungstenite::Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
-                    return Ok(true);
-                }
-                Err(tungstenite::Error::Capacity(_)) => {
-                    self.reading = false;
-                    Event::Unreadable { conn: self.conn.id, why: Unreadable::TooLarge }
-                }
-                // A text message that is no UTF-8 is no wire JSON either.
-                Err(tungstenite::Error::Utf8(_)) => {
-                    self.reading = false;
-                    self.frame(vec![0xff])
-                }
-                Err(tungstenite::Error::Protocol(error)) => {
-                    if matches!(error, tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) {
-                        return Err(End::Closed);
+            match self.reader.take(&mut chunk, limit) {
+                Ok(None) => {}
+                Ok(Some(Got::Text(text))) => {
+                    // Nothing is heard behind a close.
+                    if self.conn.outbox.ending().is_none() {
+                        heard.push(Event::Frame { conn, frame: Box::new(Received::parse(text, limit)) });
                     }
+                }
+                Ok(Some(Got::Binary)) => {
+                    self.reading = false;
+                    heard.push(Event::Unreadable { conn, why: Unreadable::Binary });
+                }
+                Ok(Some(Got::Ping(payload))) => self.pong = Some(payload),
+                Ok(Some(Got::Pong)) => {}
+                Ok(Some(Got::Close(code))) => {
+                    self.reading = false;
+                    self.peer_closed = Some(ws::answer(code));
+                    self.close_by.get_or_insert_with(|| Instant::now() + CLOSE_TIMEOUT);
+                }
+                Err(Bad::TooLarge) => {
+                    self.reading = false;
+                    heard.push(Event::Unreadable { conn, why: Unreadable::TooLarge });
+                }
+                Err(Bad::Protocol) => {
                     self.reading = false;
                     self.conn.outbox.close(1002);
-                    return Ok(false);
                 }
-                Err(_) => return Err(End::Closed),
-            };
-            // Nothing is heard behind a close.
+            }
+        }
+        heard
+    }
+
+    async fn report(&self, heard: Vec<Event>) -> Result<(), End> {
+        for event in heard {
             if self.conn.outbox.ending().is_none() && !self.events.send(event).await {
                 return Err(End::Stopped);
             }
         }
-        Ok(false)
+        Ok(())
     }
 
-    /// Parses here, on the executor's threads: the machine gets checked values in this connection's order.
-    fn frame(&self, bytes: Vec<u8>) -> Event {
-        Event::Frame { conn: self.conn.id, frame: Box::new(Received::parse(bytes, self.limit)) }
+    /// Writes what waits until there is nothing, or the kernel takes no more.
+    async fn write(&mut self) -> Option<End> {
+        loop {
+            if self.out.is_empty() {
+                if let Some(end) = self.gather() {
+                    return Some(end);
+                }
+                if self.out.is_empty() && !self.marked {
+                    return None;
+                }
+            }
+            while self.sent < self.out.len() {
+                match self.stream.get_ref().write(&self.out[self.sent..]) {
+                    Ok(0) => return Some(End::Closed),
+                    Ok(count) => self.sent += count,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(_) => return Some(End::Closed),
+                }
+            }
+            self.sent = 0;
+            self.out = Vec::new();
+            self.conn.outbox.flushed(std::mem::take(&mut self.in_flight));
+            if std::mem::take(&mut self.marked)
+                && !self.events.send(Event::Drained { conn: self.conn.id }).await
+            {
+                return Some(End::Stopped);
+            }
+        }
+    }
+
+    /// Fills `out` with the next frames.
+    fn gather(&mut self) -> Option<End> {
+        if self.closed {
+            return None;
+        }
+        if let Some(payload) = self.pong.take() {
+            ws::pong(&mut self.out, &payload);
+        }
+        while self.out.len() < WRITE_BYTES && !self.marked {
+            match self.conn.outbox.next() {
+                Some(Item::Text(text)) => {
+                    self.in_flight += text.len();
+                    ws::text(&mut self.out, &text);
+                }
+                Some(Item::Mark) => self.marked = true,
+                Some(Item::Close(code)) => {
+                    self.closed = true;
+                    ws::close(&mut self.out, Some(code));
+                    return None;
+                }
+                Some(Item::Abort) => return Some(End::Aborted),
+                None => break,
+            }
+        }
+        if let Some(code) = self.peer_closed
+            && self.out.len() < WRITE_BYTES
+            && !self.marked
+        {
+            self.closed = true;
+            ws::close(&mut self.out, code);
+        }
+        None
     }
 
     /// Waits for input, for room, for something to send, or for the end of a close.
@@ -253,8 +290,9 @@ impl Socket<'_> {
                 future::pending::<()>().await;
             }
         };
+        let blocked = !self.out.is_empty();
         let writable = async {
-            if self.blocked {
+            if blocked {
                 // What is queued waits, but for the order to end.
                 let urgent = self.conn.outbox.ended(self.close_by.is_some());
                 future::or(async { drop(self.stream.writable().await) }, urgent).await;
@@ -276,9 +314,8 @@ impl Socket<'_> {
 async fn linger(stream: &Async<TcpStream>) {
     let _ = stream.get_ref().shutdown(Shutdown::Write);
     let discard = async {
-        let mut scratch = [0; 4096];
         loop {
-            match stream.get_ref().read(&mut scratch) {
+            match CHUNK.with_borrow_mut(|chunk| stream.get_ref().read(chunk)) {
                 Ok(0) => return,
                 Ok(_) => future::yield_now().await,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {

@@ -1,6 +1,6 @@
 //! The relay's sockets around a machine that only plays one.
 
-mod client;
+pub(super) mod client;
 mod failing;
 mod http;
 mod sizes;

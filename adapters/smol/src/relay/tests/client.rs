@@ -14,7 +14,7 @@ pub(super) enum Got {
     End,
 }
 
-pub(super) struct Client(pub(super) TcpStream);
+pub(in crate::relay) struct Client(pub(super) TcpStream);
 
 pub(super) const UPGRADE: &str = "GET /v1/connect HTTP/1.1\r\nHost: relay\r\nConnection: keep-alive, Upgrade\r\n\
     Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
@@ -74,14 +74,14 @@ impl Client {
     }
 
     /// The bytes of a masked frame.
-    pub(super) fn frame(opcode: u8, fin: bool, payload: &[u8]) -> Vec<u8> {
+    pub(in crate::relay) fn frame(opcode: u8, fin: bool, payload: &[u8]) -> Vec<u8> {
         let mut frame = Self::header(opcode, fin, payload.len() as u64);
         frame.extend(payload.iter().zip([1, 2, 3, 4].into_iter().cycle()).map(|(byte, mask)| byte ^ mask));
         frame
     }
 
     /// The header of a masked frame.
-    pub(super) fn header(opcode: u8, fin: bool, len: u64) -> Vec<u8> {
+    pub(in crate::relay) fn header(opcode: u8, fin: bool, len: u64) -> Vec<u8> {
         let mut header = vec![opcode | if fin { 0x80 } else { 0 }];
         match len {
             0..126 => header.push(0x80 | len as u8),
