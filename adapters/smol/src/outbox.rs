@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
+/// Room for items that an empty queue keeps.
+const KEPT_ITEMS: usize = 8;
+
 /// Something for the socket, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Item {
@@ -96,7 +99,13 @@ impl Outbox {
 
     /// The next item.
     pub(crate) fn next(&self) -> Option<Item> {
-        self.lock().items.pop_front()
+        let mut state = self.lock();
+        let item = state.items.pop_front();
+        if state.items.is_empty() && state.items.capacity() > KEPT_ITEMS {
+            // A burst does not stay with an idle connection.
+            state.items = VecDeque::new();
+        }
+        item
     }
 
     /// Waits until there is an item.

@@ -148,10 +148,10 @@ fn upgrade(
         .spawn(async move {
             let _raw = raw;
             let Ok(upgraded) = on_upgrade.await else { return };
-            let Ok(parts) = upgraded.downcast::<FuturesIo<Async<TcpStream>>>() else { return };
+            let Some((stream, early)) = taken(upgraded) else { return };
             let conn = server.open(place);
             let id = conn.id;
-            socket::serve(conn, parts.io.into_inner(), parts.read_buf.to_vec(), server.events.clone()).await;
+            socket::serve(conn, stream, early, server.events.clone()).await;
             server.shared.conns.remove(id);
         })
         .detach();
@@ -162,6 +162,13 @@ fn upgrade(
     headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTO));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
     Ok(response)
+}
+
+/// The socket of an upgraded connection, and the bytes that came with the upgrade: hyper's buffer goes away here, not
+/// with the connection.
+fn taken(upgraded: hyper::upgrade::Upgraded) -> Option<(Async<TcpStream>, Vec<u8>)> {
+    let parts = upgraded.downcast::<FuturesIo<Async<TcpStream>>>().ok()?;
+    Some((parts.io.into_inner(), parts.read_buf.to_vec()))
 }
 
 /// The `Sec-WebSocket-Accept` of a WebSocket 13 handshake; 426 for what is none.
