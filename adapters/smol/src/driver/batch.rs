@@ -58,6 +58,16 @@ pub(super) struct Done {
     pub(super) rows: u64,
 }
 
+impl Done {
+    /// Commits a batch.
+    pub(super) fn of(store: &RedbStore, writes: &Writes) -> Self {
+        let start = clock::mono_micros();
+        let result = store.commit(writes);
+        let rows = writes.iter().count() as u64;
+        Self { result, micros: clock::mono_micros().saturating_sub(start), rows }
+    }
+}
+
 /// The thread that commits. Holds no store between jobs.
 pub(super) struct Committer {
     jobs: async_channel::Sender<Job>,
@@ -70,12 +80,9 @@ impl Committer {
         let (report, done) = async_channel::bounded(1);
         std::thread::Builder::new().name(format!("{name}-commit")).spawn(move || {
             while let Ok(job) = to_do.recv_blocking() {
-                let start = clock::mono_micros();
-                let result = job.store.commit(&job.writes);
-                let rows = job.writes.iter().count() as u64;
+                let done = Done::of(&job.store, &job.writes);
                 // Reopening needs every handle gone before the failure is known.
                 drop(job);
-                let done = Done { result, micros: clock::mono_micros().saturating_sub(start), rows };
                 if report.send_blocking(done).is_err() {
                     break;
                 }
@@ -102,6 +109,11 @@ impl Committer {
     /// The report.
     pub(super) async fn done(&self) -> Done {
         self.done.recv().await.unwrap_or_else(|_| Self::gone())
+    }
+
+    /// The report, blocking this thread.
+    pub(super) fn wait_done(&self) -> Done {
+        self.done.recv_blocking().unwrap_or_else(|_| Self::gone())
     }
 
     fn gone() -> Done {

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! While one batch commits, the next accumulates: its steps read through both. So one sync serves everything that
-//! arrived during the one before it, and a lone event waits for one sync only. Effects leave strictly in the order
+//! arrived during the one before it, and a lone event waits for one sync only (which then runs on the machine's own
+//! thread). Effects leave strictly in the order
 //! of their steps, each batch after its commit; a step that wrote nothing while nothing is open or committing says
 //! its effects at once.
 //!
@@ -22,6 +23,7 @@
 
 mod batch;
 mod health;
+mod park;
 mod recover;
 mod run;
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! From a failed store to a new machine (`messaging/1 §7`, "Store failures").
 
 use super::run::Run;
-use super::{Perform, Queued};
+use super::{Perform, Queued, park};
 use crate::clock;
 use crate::entropy::NoEntropy;
 use crate::store::{OpenError, RedbStore, StoreFault};
-use futures_lite::future;
 use messaging_machines::Machine;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -91,10 +90,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
             if self.health.stopping() {
                 return false;
             }
-            let next = future::block_on(future::or(async { Some(self.events.recv().await) }, async {
-                async_io::Timer::after(Duration::from_millis(left.min(500))).await;
-                None
-            }));
+            let next = park::wait(self.events.recv(), Some(Duration::from_millis(left.min(500))));
             match next {
                 Some(Ok(Queued { event, .. })) => {
                     self.perform.refuse(event);

@@ -1,7 +1,7 @@
 //! The loop.
 
 use super::batch::{Batch, Committer, Committing, Done};
-use super::{Bounds, Flow, Health, Perform, Queued, Reopen, Setup};
+use super::{Bounds, Flow, Health, Perform, Queued, Reopen, Setup, park};
 use crate::clock;
 use crate::entropy::{Entropy, NoEntropy};
 use crate::log::Log;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// A sleep is at most this long: timers of the runtime do not count system sleep.
+/// A sleep is at most this long: it does not count system sleep, the machine's clock does.
 const SLEEP_MAX_MS: u64 = 5_000;
 /// A timer that changed nothing is not repeated sooner than this.
 const SPIN_MS: u64 = 10;
@@ -155,13 +155,17 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         }
         let now_micros = clock::mono_micros();
         let full = session.open.full(&self.bounds, now_micros);
-        if session.committing.is_none() && !session.open.writes.is_empty() && (full || self.events.is_empty())
-        {
-            self.commit(session);
+        if session.committing.is_none() && !session.open.writes.is_empty() {
+            if self.events.is_empty() {
+                return self.commit_here(session);
+            }
+            if full {
+                self.commit(session);
+            }
         }
         if session.committing.is_some() && full && !session.open.writes.is_empty() {
             // The open batch may not grow; nothing can be done before the disk answers.
-            let done = future::block_on(self.committer.done());
+            let done = self.committer.wait_done();
             return self.committed(session, done);
         }
         if self.timer_due(session) && self.timer(session)? == Flow::Stop {
@@ -174,7 +178,16 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         }
     }
 
-    /// Starts the commit of the open batch.
+    /// Commits the open batch on this thread: there is nothing else to do, and handing it over would cost a lone
+    /// sender two switches of threads.
+    fn commit_here(&mut self, session: &mut Session<M, P>) -> Result<Flow, End> {
+        let Batch { writes, effects, receipts, .. } = std::mem::replace(&mut session.open, Batch::new());
+        let done = Done::of(&session.store, &writes);
+        session.committing = Some(Committing { writes: Arc::new(writes), effects, receipts });
+        self.committed(session, done)
+    }
+
+    /// Starts the commit of the open batch on the other thread, while more events are taken.
     fn commit(&self, session: &mut Session<M, P>) {
         let Batch { writes, effects, receipts, .. } = std::mem::replace(&mut session.open, Batch::new());
         let writes = Arc::new(writes);
@@ -272,28 +285,19 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         let deadline = session.machine.deadline().map(|(at, _)| at.max(session.not_before));
         let next = [settle, deadline].into_iter().flatten().min();
         let sleep_ms = next.map(|at| at.since(self.mono).clamp(1, SLEEP_MAX_MS));
-        let woken = future::block_on(future::or(
-            async {
-                if committing { Woken::Done(self.committer.done().await) } else { future::pending().await }
-            },
-            future::or(
-                async {
-                    match self.events.recv().await {
-                        Ok(queued) => Woken::Event(queued),
-                        // What is committing is still said.
-                        Err(_) if committing => future::pending().await,
-                        Err(_) => Woken::Orphaned,
-                    }
-                },
-                async {
-                    match sleep_ms {
-                        Some(ms) => async_io::Timer::after(Duration::from_millis(ms)).await,
-                        None => future::pending().await,
-                    };
-                    Woken::Time
-                },
-            ),
-        ));
+        let done = async {
+            if committing { Woken::Done(self.committer.done().await) } else { future::pending().await }
+        };
+        let event = async {
+            match self.events.recv().await {
+                Ok(queued) => Woken::Event(queued),
+                // What is committing is still said.
+                Err(_) if committing => future::pending().await,
+                Err(_) => Woken::Orphaned,
+            }
+        };
+        let woken =
+            park::wait(future::or(done, event), sleep_ms.map(Duration::from_millis)).unwrap_or(Woken::Time);
         match woken {
             Woken::Done(done) => self.committed(session, done),
             Woken::Event(queued) => self.take(session, queued),
@@ -315,7 +319,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         drop((machine, reader));
         self.health.set_store(None);
         let mut result = match committing {
-            Some(_) => future::block_on(self.committer.done()).result,
+            Some(_) => self.committer.wait_done().result,
             None => Ok(()),
         };
         if result.is_ok() && !open.writes.is_empty() {
@@ -337,7 +341,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         let (mut lost, mut unsaid) = (Vec::new(), Vec::new());
         if let Some(batch) = committing {
             // A read failed while this one was on its way; it may still arrive.
-            if !failed && future::block_on(self.committer.done()).result.is_ok() {
+            if !failed && self.committer.wait_done().result.is_ok() {
                 self.say(batch.effects);
             } else {
                 lost.extend(batch.receipts);
