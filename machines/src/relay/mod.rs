@@ -24,8 +24,6 @@ mod send;
 mod teams;
 mod timers;
 
-#[cfg(test)]
-mod tests;
 
 pub use config::Config;
 pub use queue::{Gauges, gauges};

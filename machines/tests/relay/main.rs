@@ -1,0 +1,13 @@
+//! The relay's machine, driven event by event over a store in memory with really signed envelopes.
+
+mod connect;
+mod delivery;
+mod determinism;
+mod presence;
+mod queue_model;
+mod reports;
+mod roster;
+mod send;
+mod stop;
+mod support;
+mod taken;
