@@ -162,6 +162,8 @@ impl Model {
                 let team = self.world.team_id();
                 for (client, conn) in self.conns.clone().into_iter().enumerate() {
                     let Some(conn) = conn else { continue };
+                    // The link begins afresh.
+                    self.last.retain(|(one, _), _| *one != conn);
                     let (address, machine) = (String::new(), self.clients[client].machine());
                     let said = self.world.step(Event::Resumed { conn, address, team, machine });
                     self.hear(&said);
@@ -227,7 +229,9 @@ impl Model {
 
     fn remove(&mut self) {
         let Some(admin) = self.conns[0] else { return };
-        if self.removed {
+        // No entry can be much older than the one before it, however far the clock went back.
+        let backdated = self.world.wall.plus(CLOCK_SKEW_MS) < self.world.roster.head_ts().unwrap();
+        if self.removed || backdated {
             return;
         }
         let said = self.world.commit();
