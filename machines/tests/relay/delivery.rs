@@ -138,6 +138,52 @@ fn deferring_is_not_acking_and_a_new_link_starts_from_the_queue() {
 }
 
 #[test]
+fn an_ack_for_what_this_link_was_not_sent_yet_counts() {
+    let clients = clients(2);
+    let mut config = config();
+    config.limits.delivery_window = 1;
+    let mut world = World::team(config, &clients);
+    let sender = world.login(&clients[0]);
+    let sent = send(&mut world, sender, &clients[0], &clients[1], 3);
+    let conn = world.login(&clients[1]);
+    // It has the second one from an earlier link.
+    assert!(frames(&world.ack(conn, &clients[0], &sent[1].0), conn).is_empty());
+    assert_eq!(world.count_rows("relay.envelope"), 2);
+    let said = world.ack(conn, &clients[0], &sent[0].0);
+    assert_eq!(delivered(&said, conn), texts(&sent[2..]));
+}
+
+#[test]
+fn a_new_link_counts_its_delays_anew() {
+    let clients = clients(2);
+    let mut world = World::team(config(), &clients);
+    let sender = world.login(&clients[0]);
+    let older = world.login(&clients[1]);
+    let sent = send(&mut world, sender, &clients[0], &clients[1], 1);
+    world.pass(6_000);
+    let (conn, said) = world.connect(&clients[1]);
+    assert_eq!(delivered(&said, conn), texts(&sent));
+    let said = world.pass(9_999);
+    assert!(delivered(&said, conn).is_empty() && delivered(&said, older).is_empty());
+    assert_eq!(delivered(&world.pass(1), conn), texts(&sent));
+}
+
+#[test]
+fn what_comes_while_a_backlog_is_sent_comes_after_it() {
+    let clients = clients(2);
+    let mut config = config();
+    config.limits.delivery_window = 500;
+    let mut world = World::team(config, &clients);
+    let sender = world.login(&clients[0]);
+    let mut sent = send(&mut world, sender, &clients[0], &clients[1], 300);
+    let (conn, _) = world.connect(&clients[1]);
+    assert!(matches!(world.deadline(), Some((_, Timer::Work))), "there is more");
+    sent.extend(send(&mut world, sender, &clients[0], &clients[1], 1));
+    world.settle();
+    assert_eq!(delivered(&world.effects, conn), texts(&sent));
+}
+
+#[test]
 fn an_ack_deletes_from_its_own_queue_alone() {
     let clients = clients(3);
     let mut world = World::team(config(), &clients);

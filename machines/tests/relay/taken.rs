@@ -118,6 +118,27 @@ fn an_id_is_taken_until_its_end_and_the_skew() {
 }
 
 #[test]
+fn an_id_that_comes_again_after_its_end_is_an_envelope_of_its_own() {
+    let clients = clients(2);
+    let mut world = World::team(Config::new(RELAY), &clients);
+    let sender = world.login(&clients[0]);
+    let conn = world.login(&clients[1]);
+    let mut draft = world.draft(&clients[0], &clients[1]);
+    draft.set("exp", Value::int(world.wall.0 + 10_000));
+    world.send(sender, &draft.sign(&clients[0]));
+    // The wall clock is far ahead, the purge has not come by, and the first one is still on its way.
+    world.mono = world.mono.plus(900);
+    world.wall = world.wall.plus(10_000 + CLOCK_SKEW_MS);
+    draft.set("ts", Value::int(world.wall.0)).set("exp", Value::int(world.wall.0 + 900_000));
+    let env = draft.sign(&clients[0]);
+    let deliver = [RelayFrame::Deliver { env: Arc::clone(&env) }];
+    assert_eq!(frames(&world.send(sender, &env), conn), deliver);
+    assert_eq!(world.count_rows("relay.envelope"), 1);
+    assert!(frames(&world.pass(9_999), conn).is_empty(), "its delays are its own");
+    assert_eq!(frames(&world.pass(1), conn), deliver);
+}
+
+#[test]
 fn queue_caps_by_sender_machine_and_whole() {
     let clients = clients(4);
     let mut config = Config::new(RELAY);
