@@ -189,12 +189,10 @@ impl Connections {
         }
     }
 
-    /// Takes a connection out of the online list, unless another took its place.
+    /// Takes a live connection out of the online list. A replaced one is closing already, and not in it.
     fn leave(&mut self, conn: ConnId) -> Option<Live> {
         let live = self.live(conn)?;
-        if self.of(&live.team, &live.machine) == Some(conn) {
-            self.live.remove(&(live.team, live.machine));
-        }
+        self.live.remove(&(live.team, live.machine));
         Some(live)
     }
 }

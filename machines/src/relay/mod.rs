@@ -1,10 +1,10 @@
 //! The relay (`messaging/1 §7`): store-and-forward for sealed envelopes, one signed roster per team.
 //!
-//! [`Relay`] is composed of roles, each with its own rules and tests: [`connection`] (who is connected, in which
-//! phase), [`hello`], [`teams`] (rosters and seats), [`send`] (the checks of an envelope), [`queue`] (what waits),
-//! [`delivery`] (what is on its way), [`presence`], [`limits`] and [`budget`]. The composer in this file and its
-//! children `preauth`, `live` and `timers` routes: it asks the roles in the order of the specification and says
-//! what they answer. Everything durable is in the store ([`schema`]).
+//! [`Relay`] is composed of roles, each with its own rules and tests: `connection` (who is connected, in which
+//! phase), `hello`, `teams` (rosters and seats), `send` (the checks of an envelope), `queue` (what waits),
+//! `delivery` (what is on its way), `presence`, [`limits`] and [`budget`]. The composer in this file and its
+//! children `preauth`, `live`, `members` and `timers` routes: it asks the roles in the order of the specification
+//! and says what they answer. Everything durable is in the store ([`schema`]).
 
 pub mod budget;
 mod config;
