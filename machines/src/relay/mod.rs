@@ -24,7 +24,6 @@ mod send;
 mod teams;
 mod timers;
 
-
 pub use config::Config;
 pub use queue::{Gauges, gauges};
 

@@ -179,7 +179,7 @@ fn what_comes_while_a_backlog_is_sent_comes_after_it() {
     let (conn, _) = world.connect(&clients[1]);
     assert!(matches!(world.deadline(), Some((_, Timer::Work))), "there is more");
     sent.extend(send(&mut world, sender, &clients[0], &clients[1], 1));
-    world.settle();
+    world.pass(10);
     assert_eq!(delivered(&world.effects, conn), texts(&sent));
 }
 
@@ -282,7 +282,7 @@ fn presences_of_a_large_team_are_paced_too_and_come_first() {
     said.extend(world.send(late, &env));
     while delivered(&said, conn).len() < 81 {
         said.extend(world.drain(conn));
-        said.extend(world.settle());
+        said.extend(world.pass(10));
     }
     let kinds: Vec<bool> =
         delivered(&said, conn).iter().map(|env| env.contains("\"type\":\"presence\"")).collect();
@@ -307,8 +307,21 @@ fn many_senders_take_turns() {
         .collect();
     assert_eq!(senders.len(), 5, "each of them in the first step");
     assert!(matches!(world.deadline(), Some((_, Timer::Work))), "bounded, and it goes on");
-    let rest = world.settle();
+    let rest = world.pass(10);
     assert_eq!(delivered(&said, conn).len() + delivered(&rest, conn).len(), 500);
+}
+
+/// Members that were never there, for more than one step: the driver sees no busy loop, and the link goes on.
+#[test]
+fn a_snapshot_of_nothing_comes_to_an_end() {
+    let mut clients = clients(150);
+    let mut world = World::team(config(), &clients);
+    let last = clients.pop().unwrap();
+    let sender = world.login(&clients[0]);
+    let sent = send(&mut world, sender, &clients[0], &last, 1);
+    let (conn, said) = world.connect(&last);
+    assert!(delivered(&said, conn).is_empty() && matches!(world.deadline(), Some((_, Timer::Work))));
+    assert_eq!(delivered(&world.pass(10), conn), texts(&sent));
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn report_15() {
     // And the window is whole again.
     let from = world.effects.len();
     (0..70).for_each(|_| drop(send(&mut world, 10_000_000)));
-    assert_eq!(deliveries(&world.effects[from..].to_vec(), conn), 64);
+    assert_eq!(deliveries(&world.effects[from..], conn), 64);
 }
 
 /// One machine key in two teams; a genesis for a team that exists.

@@ -339,14 +339,14 @@ fn a_removed_machine_gets_its_entry_before_4003() {
     let said = world.append_ok(conns[0], &entry);
     let text = world.roster.entry(world.head().seq).unwrap().text().clone();
     let broadcast = RelayFrame::Roster { entry: text };
-    assert_eq!(frames(&said, conns[1]), [broadcast.clone()]);
+    assert_eq!(frames(&said, conns[1]), std::slice::from_ref(&broadcast));
     assert_eq!(closes(&said, conns[1]), [4003]);
     let entry_at =
         said.iter().position(|effect| matches!(effect, Effect::Send { conn, .. } if *conn == conns[1]));
     let close_at = said.iter().position(|effect| matches!(effect, Effect::Close { .. }));
     assert!(entry_at < close_at);
     let gone = RelayFrame::Peer { machine: clients[1].machine(), online: false };
-    assert_eq!(frames(&said, conns[2]), [broadcast, gone.clone()]);
+    assert_eq!(frames(&said, conns[2]), [broadcast, gone]);
     assert!(world.say(conns[1], &ClientOutbound::Ping { n: None }).is_empty());
     let (conn, said) = world.connect(&clients[1]);
     assert!(matches!(frames(&said, conn)[..], [RelayFrame::Error { code: Code::NotMember, .. }]));

@@ -31,8 +31,10 @@ fn refused(world: &mut World, conn: ConnId, env: &Arc<str>) -> Code {
     *code
 }
 
+type Fault = (&'static str, Box<dyn Fn(&mut Draft, &World)>, Code);
+
 /// Each step of the table as something that breaks it, in order. Later ones leave earlier ones whole.
-fn faults() -> Vec<(&'static str, Box<dyn Fn(&mut Draft, &World)>, Code)> {
+fn faults() -> Vec<Fault> {
     let set = |name: &'static str, value: Value| {
         Box::new(move |draft: &mut Draft, _: &World| {
             draft.set(name, value.clone());

@@ -13,6 +13,8 @@ use std::ops::Bound;
 
 /// Envelopes one link is sent in one step.
 const BUDGET: usize = 128;
+/// Links that go on in one step.
+const LINKS: usize = 8;
 /// Envelopes of one sender before the next sender's turn.
 const TURN: usize = 16;
 
@@ -50,33 +52,39 @@ impl Deliveries {
         // A full pace goes on when its mark is reached.
         let unfinished = !link.snapshot.is_empty() || !link.ready.is_empty();
         if unfinished && !link.pace.is_full() {
+            if self.work.is_empty() {
+                // Later than this step, since a step may find nothing to say: members without a presence. Not put
+                // off by a link that joins the others.
+                self.work_at = step.mono.plus(1);
+            }
             self.work.insert(seat);
-            // Later than this step, since a step may find nothing to say: members without a presence.
-            self.work_at = step.mono.plus(1);
         } else {
             self.work.remove(&seat);
         }
         Ok(())
     }
 
-    /// Goes on with one link that had stopped for the length of its step, each in turn.
+    /// Goes on with some of the links that had stopped for the length of their step, each in turn.
     pub(in crate::relay) fn work(
         &mut self,
         step: &Step,
         txn: &Txn<'_>,
         out: &mut Out<Effect>,
     ) -> Result<(), StoreDown> {
-        let after = (Bound::Excluded(self.work_turn), Bound::Unbounded);
-        match self.work.range(after).next().or_else(|| self.work.first()).copied() {
-            Some(seat) => {
-                self.work_turn = seat;
-                self.pump(step, txn, seat, out)?;
-                // The other links go on in steps of their own.
-                self.work_at = step.mono.plus(1);
-                Ok(())
-            }
-            None => Ok(()),
+        if self.work_at > step.mono {
+            return Ok(());
         }
+        for _ in 0..self.work.len().min(LINKS) {
+            let after = (Bound::Excluded(self.work_turn), Bound::Unbounded);
+            let Some(seat) = self.work.range(after).next().or_else(|| self.work.first()).copied() else {
+                break;
+            };
+            self.work_turn = seat;
+            self.pump(step, txn, seat, out)?;
+        }
+        // The others go on in a step of their own.
+        self.work_at = step.mono.plus(1);
+        Ok(())
     }
 }
 
