@@ -144,7 +144,8 @@ fn changed_payload(sample: &Sample, draw: &mut Draw<'_>) {
     let changed = edited(&sample.payload, draw);
     match Payload::read(sample.parts.kind, changed.clone()) {
         Ok(payload) => {
-            assert_eq!(*payload.raw(), changed);
+            // As text: a value made by hand may hold NaN, which equals nothing.
+            assert_eq!(format!("{:?}", payload.raw()), format!("{changed:?}"));
             bounded(payload.typed());
         }
         Err(invalid) => silent(&EnvelopeError::Shape(invalid)),
