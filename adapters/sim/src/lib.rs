@@ -1,1 +1,19 @@
-//! Simulated world.
+//! The simulated world: the real relay machine and daemon machines in memory, with virtual clocks, and faults on demand.
+//!
+//! - [`world`]: the machines, their stores and clocks; clients' calls; the log of every effect.
+//! - [`node`]: one daemon with its store and files, and crashes at any event.
+//! - `net`: the connections between them, as further methods of [`World`].
+//! - [`chaos`]: random teams under random faults, run from a seed, and what must hold at the end.
+//! - [`mod@json`]: reading the values that clients see.
+//!
+//! All is a function of the seed: no clock, no threads, no randomness of the system.
+
+pub mod chaos;
+pub mod json;
+mod net;
+pub mod node;
+pub mod world;
+
+pub use json::{at, json, text};
+pub use node::{Crash, Node};
+pub use world::{RelayNode, START, URL, World};

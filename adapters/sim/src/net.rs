@@ -1,6 +1,7 @@
 //! Connections between the daemons and the relay, and what is on its way on them.
 
-use super::{RelayNode, World, node};
+use crate::json::json;
+use crate::world::{RelayNode, World};
 use messaging_machines::daemon::io::{Effect, Event, LinkEnd, LinkId};
 use messaging_machines::relay::io as relay_io;
 use messaging_proto::frame::Received;
@@ -26,7 +27,7 @@ enum Packet {
 
 /// The open connections and what is on its way.
 #[derive(Default)]
-pub struct Net {
+pub(crate) struct Net {
     open: BTreeMap<ConnId, (usize, LinkId)>,
     way: VecDeque<Packet>,
     conns: u64,
@@ -38,7 +39,7 @@ impl Net {
     }
 
     /// Cuts every connection: the daemons' ends. The relay hears of it later.
-    pub fn drop_all(&mut self) -> Vec<(usize, LinkId)> {
+    pub(crate) fn drop_all(&mut self) -> Vec<(usize, LinkId)> {
         self.way.clear();
         let open = std::mem::take(&mut self.open);
         self.way.extend(open.keys().map(|conn| Packet::UpClose { conn: *conn }));
@@ -46,7 +47,7 @@ impl Net {
     }
 
     /// Cuts one daemon's connections.
-    pub fn drop_node(&mut self, number: usize) -> Vec<(usize, LinkId)> {
+    pub(crate) fn drop_node(&mut self, number: usize) -> Vec<(usize, LinkId)> {
         let cut: Vec<ConnId> =
             self.open.iter().filter(|(_, end)| end.0 == number).map(|(conn, _)| *conn).collect();
         self.way.retain(|packet| match packet {
@@ -64,12 +65,12 @@ impl Net {
     }
 
     /// Forgets what is on its way: the relay that would hear of it is gone.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.way.clear();
     }
 
     /// A daemon died: its connections are gone, and nobody tells it.
-    pub fn forget_node(&mut self, number: usize) {
+    pub(crate) fn forget_node(&mut self, number: usize) {
         self.drop_node(number);
     }
 }
@@ -114,12 +115,12 @@ impl World {
         self.deliver_one();
     }
 
-    pub(super) fn link_lost(&mut self, number: usize, link: LinkId) {
+    pub(crate) fn link_lost(&mut self, number: usize, link: LinkId) {
         self.event(number, Event::LinkClosed { link, why: LinkEnd::Lost });
     }
 
     /// Delivers the oldest thing that is on its way.
-    pub(super) fn deliver_one(&mut self) -> bool {
+    pub(crate) fn deliver_one(&mut self) -> bool {
         if let Some(number) = self.nodes.iter().position(|node| !node.crashed && !node.saved.is_empty())
             && let Some((save, ok)) = self.nodes[number].saved.pop_front()
         {
@@ -179,7 +180,7 @@ impl World {
     }
 
     /// Plays the adapter of a daemon.
-    pub(super) fn perform(&mut self, number: usize, effect: Effect) {
+    pub(crate) fn perform(&mut self, number: usize, effect: Effect) {
         match effect {
             Effect::Dial { link, .. } => self.net.way.push_back(Packet::Dial { number, link }),
             Effect::LinkSend { link, text } => {
@@ -197,7 +198,7 @@ impl World {
                 );
             }
             Effect::IpcSend { conn, line } => {
-                let line = node::line(&line);
+                let line = json(&line);
                 self.nodes[number].lines.push((conn, line));
             }
             Effect::IpcClose { conn } => {
@@ -211,7 +212,7 @@ impl World {
     }
 
     /// Plays the adapter of the relay.
-    pub(super) fn perform_relay(&mut self, effect: relay_io::Effect) {
+    pub(crate) fn perform_relay(&mut self, effect: relay_io::Effect) {
         match effect {
             relay_io::Effect::Send { conn, frame } => {
                 if let Some((number, link)) = self.net.open.get(&conn).copied() {

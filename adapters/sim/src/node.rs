@@ -1,6 +1,5 @@
 //! One daemon with its store, its files and its clients.
 
-use super::json;
 use messaging_machines::daemon::config::Settings;
 use messaging_machines::daemon::io::{Effect, Event, File, IpcId, SaveId};
 use messaging_machines::daemon::{Config, Daemon};
@@ -14,6 +13,7 @@ use zeroize::Zeroizing;
 /// When a daemon crashes: at its n-th coming event (1 is the next).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crash {
+    /// How many events from now, counted from 1.
     pub at: usize,
     /// Whether the event's commit is there afterwards.
     pub committed: bool,
@@ -21,17 +21,23 @@ pub struct Crash {
     pub effects: usize,
 }
 
+/// One daemon: its machine, what survives a crash, and what its clients saw.
 pub struct Node {
+    /// The machine.
     pub machine: Daemon,
+    /// Its store; a crash keeps it.
     pub base: MemoryBase,
-    /// `identity.json`, `pairing.json`, `config.json`.
+    /// The text of `identity.json`.
     pub identity: Option<String>,
+    /// The text of `pairing.json`.
     pub pairing: Option<String>,
+    /// The text of `config.json`.
     pub config: String,
     /// Whether it reaches the relay.
     pub reaches: bool,
     /// What its clock is ahead by, in milliseconds.
     pub skew: i64,
+    /// The connection of the admin tier that a start opens.
     pub admin: IpcId,
     /// Every line it sent to a client.
     pub lines: Vec<(IpcId, Value)>,
@@ -41,19 +47,22 @@ pub struct Node {
     pub stopped: bool,
     /// Which of the coming file writes fail.
     pub fail_saves: VecDeque<bool>,
+    /// The crash that is planned.
     pub crash: Option<Crash>,
+    /// Whether it crashed and was not started since.
     pub crashed: bool,
     /// Answers of file writes that are on their way.
     pub saved: VecDeque<(SaveId, bool)>,
-    /// Whether the store is kept as it is after every commit, and those.
+    /// Whether the store is kept as it is after every commit.
     pub keep: bool,
+    /// The kept stores, oldest first.
     pub kept: Vec<MemoryBase>,
     conns: u64,
     calls: u64,
 }
 
 impl Node {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             machine: build(None, None, "{}"),
             base: MemoryBase::default(),
@@ -77,25 +86,25 @@ impl Node {
         }
     }
 
-    pub fn rebuild(&mut self) {
+    pub(crate) fn rebuild(&mut self) {
         self.machine = build(self.identity.as_deref(), self.pairing.as_deref(), &self.config);
         self.saved.clear();
         self.crashed = false;
         self.stopped = false;
     }
 
-    pub fn next_conn(&mut self) -> IpcId {
+    pub(crate) fn next_conn(&mut self) -> IpcId {
         self.conns += 1;
         IpcId(self.conns)
     }
 
-    pub fn next_call(&mut self) -> u64 {
+    pub(crate) fn next_call(&mut self) -> u64 {
         self.calls += 1;
         self.calls
     }
 
     /// Handles an event: the effects that leave. A planned crash happens here.
-    pub fn handle(&mut self, step: &Step, event: Event) -> Vec<Effect> {
+    pub(crate) fn handle(&mut self, step: &Step, event: Event) -> Vec<Effect> {
         let mut writes = Writes::new();
         let mut out = Out::new();
         let mut txn = Txn::new(&self.base, None, &mut writes);
@@ -123,7 +132,7 @@ impl Node {
     }
 
     /// Writes a file.
-    pub fn save(&mut self, save: SaveId, file: File) {
+    pub(crate) fn save(&mut self, save: SaveId, file: File) {
         let ok = !self.fail_saves.pop_front().unwrap_or(false);
         let text = |file: Option<IdentityFile>| file.map(|file| file.text().to_owned());
         match file {
@@ -136,7 +145,7 @@ impl Node {
     }
 
     /// The reply to a request on a connection.
-    pub fn reply(&self, conn: IpcId, id: u64) -> Option<&Value> {
+    pub(crate) fn reply(&self, conn: IpcId, id: u64) -> Option<&Value> {
         self.lines
             .iter()
             .filter(|(other, _)| *other == conn)
@@ -160,9 +169,4 @@ fn build(identity: Option<&str>, pairing: Option<&str>, config: &str) -> Daemon 
     let settings = Settings::parse(config.as_bytes()).expect("a file it wrote").settings;
     let config = Config { settings, version: "1.0.0".to_owned(), pid: 7 };
     Daemon::new(config, read(identity), read(pairing))
-}
-
-/// Reads a line a daemon sent.
-pub fn line(text: &str) -> Value {
-    json(text)
 }
