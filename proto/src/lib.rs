@@ -11,6 +11,7 @@ pub mod address;
 pub mod b64;
 pub mod b64u;
 pub mod card;
+pub mod channel;
 pub mod code;
 pub mod consent;
 pub mod delegation;

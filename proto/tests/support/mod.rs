@@ -1,6 +1,7 @@
 //! What the tests of this crate share.
 #![allow(missing_docs, dead_code, unreachable_pub, clippy::unwrap_used)]
 
+pub mod chats;
 pub mod gen_json;
 pub mod realm;
 pub mod rules;
