@@ -109,7 +109,7 @@ pub enum Note {
     /// No errand any more.
     ErrandDone,
 
-    /// A file of [`Ctx::save`] is durable, or could not be written.
+    /// A file of [`super::ctx::Ctx::save`] is durable, or could not be written.
     Saved {
         /// Which save.
         save: SaveId,
