@@ -3,13 +3,15 @@
 use super::author::{Draft, Job, Unwritten};
 use super::io::{IpcId, SaveId};
 use messaging_proto::Code;
+use messaging_proto::address::RoomRef;
 use messaging_proto::envelope::Inspected;
 use messaging_proto::frame::{Nonce, RelayInbound};
 use messaging_proto::json::Value;
 use messaging_proto::key::MachineId;
-use messaging_proto::name::PersonId;
+use messaging_proto::name::{PersonId, SessionName};
 use messaging_proto::realm::Head;
 use messaging_proto::relay_url::RelayUrl;
+use messaging_proto::time::Wall;
 use messaging_proto::ulid::Ulid;
 use std::sync::Arc;
 
@@ -142,10 +144,37 @@ pub enum Note {
         /// The item.
         item: Ulid,
     },
+    /// A line was filed in a chat (`§6.8`): arrived, written here, or a notice of this machine.
+    LineFiled(Arc<FiledLine>),
+    /// A line of another person or of an own agent was deleted: by retention, a cap, or with its channel.
+    LineGone(Ulid),
     /// The host woke from sleep (`daemon.woke`).
     Woke,
     /// The daemon was asked to stop.
     StopWanted,
     /// The daemon stops: say what must still be said. The link goes after this note.
     Stopping,
+}
+
+/// A line as it was filed. Its text is in the transcript alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FiledLine {
+    /// Its `messageId`.
+    pub id: Ulid,
+    /// Its number on this machine.
+    pub seq: u64,
+    /// Its chat, a channel by its local name.
+    pub conversation: RoomRef,
+    /// Whose line it is; of a notice, whose change.
+    pub person: PersonId,
+    /// The session that wrote it.
+    pub agent: Option<SessionName>,
+    /// Whether it is the person's own. An own agent's line to its person is not.
+    pub out: bool,
+    /// Whether this machine wrote it about a channel's change.
+    pub notice: bool,
+    /// Whether the person muted its sender.
+    pub silent: bool,
+    /// When it was filed.
+    pub at: Wall,
 }
