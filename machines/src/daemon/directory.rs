@@ -321,7 +321,7 @@ pub(crate) fn contacts(cx: &Ctx<'_, '_>) -> Outcome<Answer> {
     let reach = super::consent::reach(cx)?;
     Ok(Answer::Now(obj([
         ("entries", Value::Array(entries)),
-        ("conversations", Value::Array(Vec::new())),
+        ("conversations", Value::Array(super::chats::conversations(cx)?)),
         ("reach", Value::Array(reach)),
     ])))
 }

@@ -47,10 +47,14 @@ pub(crate) enum Kind {
     Session = 9,
     /// A mailbox nobody can reach any more is emptied: mailbox.
     Mailbox = 10,
+    /// A line's retention may be over: its number.
+    Line = 11,
+    /// A channel's end may be forgotten: channel id.
+    ChannelEnded = 12,
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Envelope,
         Self::Seen,
         Self::Idempotency,
@@ -61,6 +65,8 @@ impl Kind {
         Self::Task,
         Self::Session,
         Self::Mailbox,
+        Self::Line,
+        Self::ChannelEnded,
     ];
 
     fn read(byte: u8) -> Option<Self> {

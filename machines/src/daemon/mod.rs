@@ -4,6 +4,7 @@
 //! the roles (see [`ctx`]).
 
 pub mod author;
+pub mod chats;
 pub mod config;
 pub mod consent;
 pub mod ctx;
@@ -35,6 +36,7 @@ mod text;
 use crate::machine::{Machine, Out, Step};
 use crate::store::{StoreDown, Txn};
 use author::Author;
+use chats::Chats;
 use config::Settings;
 use consent::Consent;
 use ctx::{About, Answer, Caller, Ctx, Facts, Note, Outcome, Refusal, Role};
@@ -83,6 +85,7 @@ struct Roles {
     sessions: Sessions,
     presence: Presence,
     mail: Mail,
+    chats: Chats,
     consent: Consent,
     directory: Directory,
     link: Link,
@@ -90,9 +93,20 @@ struct Roles {
 }
 
 impl Roles {
-    fn all(&mut self) -> [&mut dyn Role; 11] {
-        let Self { roster_sync, keeper, author, team, sessions, presence, mail, consent, directory, .. } =
-            self;
+    fn all(&mut self) -> [&mut dyn Role; 12] {
+        let Self {
+            roster_sync,
+            keeper,
+            author,
+            team,
+            sessions,
+            presence,
+            mail,
+            chats,
+            consent,
+            directory,
+            ..
+        } = self;
         [
             roster_sync,
             keeper,
@@ -101,6 +115,7 @@ impl Roles {
             sessions,
             presence,
             mail,
+            chats,
             consent,
             directory,
             &mut self.link,
@@ -109,7 +124,7 @@ impl Roles {
     }
 
     /// In the order of [`Self::all`].
-    fn deadlines(&self) -> [(Option<Mono>, Timer); 11] {
+    fn deadlines(&self) -> [(Option<Mono>, Timer); 12] {
         [
             (self.roster_sync.deadline(), Timer::RosterSync),
             (self.keeper.deadline(), Timer::Identity),
@@ -118,6 +133,7 @@ impl Roles {
             (self.sessions.deadline(), Timer::Sessions),
             (self.presence.deadline(), Timer::Presence),
             (self.mail.deadline(), Timer::Mail),
+            (self.chats.deadline(), Timer::Chats),
             (self.consent.deadline(), Timer::Consent),
             (self.directory.deadline(), Timer::Directory),
             (self.link.deadline(), Timer::Link),
@@ -143,6 +159,8 @@ pub enum Timer {
     Presence,
     /// The calendar, or a retry of the outbox.
     Mail,
+    /// A search under way, or rows to tidy.
+    Chats,
     /// Nothing: consent acts on notes.
     Consent,
     /// The next `contacts` event.
@@ -195,6 +213,7 @@ impl Daemon {
             Call::Session(call) => sessions::call(cx, caller, call),
             Call::Contacts => directory::contacts(cx),
             Call::Mail(call) => roles.mail.call(cx, call),
+            Call::Chat(call) => roles.chats.call(&mut roles.mail, cx, caller, call),
             Call::Task(call) => tasks::call(cx, call),
             Call::Consent(call) => consent::call(&mut roles.mail, cx, call),
             Call::Team(call) => roles.team.call(cx, caller, call),

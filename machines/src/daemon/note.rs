@@ -146,6 +146,8 @@ pub enum Note {
     },
     /// A line was filed in a chat (`§6.8`): arrived, written here, or a notice of this machine.
     LineFiled(Arc<FiledLine>),
+    /// A channel ended here, by its local name: this person left it or was put out of it.
+    ChannelEnded(RoomRef),
     /// A line of another person or of an own agent was deleted: by retention, a cap, or with its channel.
     LineGone(Ulid),
     /// The host woke from sleep (`daemon.woke`).

@@ -4,6 +4,7 @@
 //! compound key separated by a zero byte where a part's length varies. A value starts with one version byte,
 //! then JSON of the row's type, unless its table says otherwise.
 
+use super::chats::{changes, channels, delivery, lines, purge, rooms};
 use super::consent::{holds, rows as consent};
 use super::mail::{inbox, outbox};
 use super::sessions::rows as sessions;
@@ -76,6 +77,22 @@ pub const TABLES: &[Table] = &[
     holds::HELD,
     holds::BY_ID,
     holds::BODY,
+    rooms::ROOM,
+    rooms::ROOM_OF,
+    channels::CHANNEL,
+    channels::LOCAL,
+    channels::ENDED,
+    lines::LINE,
+    lines::LINE_ID,
+    lines::ORDER,
+    lines::THREAD,
+    lines::PERSON,
+    lines::HELD,
+    lines::TEXT,
+    changes::CHANGE,
+    delivery::COPY,
+    delivery::OPEN,
+    purge::GONE,
 ];
 
 /// The version byte of a row.

@@ -5,7 +5,7 @@
 
 use super::directory as directory_realm;
 use crate::daemon::team::reads;
-use crate::daemon::{consent, directory, identity, mail, sessions, status, tasks, team};
+use crate::daemon::{chats, consent, directory, identity, mail, sessions, status, tasks, team};
 use messaging_proto::json::{Fields, Invalid};
 
 /// Which list a method is in (`messaging/1 §8.2`, "Tiers"). The agent socket serves the first alone.
@@ -58,7 +58,9 @@ pub enum Call {
     Session(sessions::Call),
     /// `contacts.list`.
     Contacts,
-    /// `msg.send`, `inbox.*`, `item.read`.
+    /// `conv.*`, `person.send`, `search`, `channel.*`.
+    Chat(chats::params::Call),
+    /// `msg.send`, `inbox.*`, `item.read`, `conv.read`, `agents.*`.
     Mail(mail::params::Call),
     /// `task.*`.
     Task(tasks::params::Call),
@@ -98,6 +100,15 @@ pub static TABLE: &[Method] = &[
     member(Tier::Agent, "inbox.ack", |params| mail::params::inbox_ack(params).map(Call::Mail)),
     member(Tier::Agent, "item.read", |params| mail::params::item_read(params).map(Call::Mail)),
     member(Tier::Agent, "conv.read", |params| mail::params::conv_read(params).map(Call::Mail)),
+    member(Tier::Agent, "search", |params| chats::params::search(params).map(Call::Chat)),
+    member(Tier::Human, "conv.list", |params| chats::params::list(params).map(Call::Chat)),
+    member(Tier::Human, "conv.markRead", |params| chats::params::mark_read(params).map(Call::Chat)),
+    member(Tier::Human, "conv.subscribe", |params| chats::params::subscribe(params).map(Call::Chat)),
+    member(Tier::Human, "person.send", |params| chats::params::send(params).map(Call::Chat)),
+    member(Tier::Human, "channel.create", |params| chats::params::create(params).map(Call::Chat)),
+    member(Tier::Human, "channel.invite", |params| chats::params::invite(params).map(Call::Chat)),
+    member(Tier::Human, "channel.leave", |params| chats::params::leave(params).map(Call::Chat)),
+    member(Tier::Human, "channel.remove", |params| chats::params::remove(params).map(Call::Chat)),
     member(Tier::Human, "agents.list", |params| mail::params::agents_list(params).map(Call::Mail)),
     member(Tier::Human, "agents.read", |params| mail::params::agents_read(params).map(Call::Mail)),
     member(Tier::Agent, "task.list", |params| tasks::params::list(params).map(Call::Task)),

@@ -171,7 +171,6 @@ impl Conns {
     }
 
     /// Subscribes this connection to `conv` events.
-    #[expect(dead_code, reason = "the chats role plugs in here")]
     pub(in crate::daemon) fn subscribe_conv(&mut self, conn: IpcId) {
         if let Some(conn) = self.0.get_mut(&conn) {
             conn.conv = true;

@@ -3,6 +3,7 @@
 
 use super::params::{AgentsRead, ConvRead, Cursor};
 use super::thread::{self, Page, With};
+use crate::daemon::chats::{self, read::ReadLines};
 use crate::daemon::ctx::{Answer, Ctx, Outcome, Refusal, obj};
 use crate::daemon::directory;
 use crate::daemon::ipc::RpcError;
@@ -22,26 +23,15 @@ pub(super) fn conv_read(cx: &Ctx<'_, '_>, call: &ConvRead) -> Outcome<Answer> {
     }
 }
 
-/// A chat's lines. This daemon files none: a chat with a person of the team is empty.
+/// A chat's lines.
 fn lines(cx: &Ctx<'_, '_>, call: &ConvRead, room: &RoomRef) -> Outcome<Answer> {
-    if matches!(&call.before, Some(Cursor::Entry(_))) || matches!(&call.after, Some(Cursor::Entry(_))) {
-        return Err(invalid("a chat is paged by seq", "before"));
-    }
-    let known = match room {
-        RoomRef::Dm(person) => {
-            cx.facts.roster().is_some_and(|roster| roster.machines_of(person).next().is_some())
-        }
-        RoomRef::Channel(_) => false,
+    let seq = |cursor: &Option<Cursor>, field| match cursor {
+        None => Ok(None),
+        Some(Cursor::Line(seq)) => Ok(Some(*seq)),
+        Some(Cursor::Entry(_)) => Err(invalid("a chat is paged by seq", field)),
     };
-    if !known || call.thread.is_some() {
-        return Err(Refusal::code(Code::NotFound, "this machine holds no such conversation"));
-    }
-    Ok(Answer::Now(obj([
-        ("kind", Value::text("lines")),
-        ("conversation", Value::text(room.to_string())),
-        ("lines", Value::Array(Vec::new())),
-        ("more", Value::Bool(false)),
-    ])))
+    let (before, after) = (seq(&call.before, "before")?, seq(&call.after, "after")?);
+    chats::read::conv_read(cx, &ReadLines { room, thread: call.thread, before, after, limit: call.limit })
 }
 
 fn entries(cx: &Ctx<'_, '_>, call: &ConvRead, with: &With) -> Outcome<Answer> {

@@ -6,13 +6,14 @@ use super::receipts::{self, Fate};
 use super::send::{self, OnBehalf};
 use super::sent::{self, What};
 use super::{Mail, agents, idem};
+use crate::daemon::chats;
 use crate::daemon::ctx::{Answer, Ctx, Outcome, Refusal, obj};
 use crate::daemon::ipc::RpcError;
 use crate::daemon::secrets;
 use crate::daemon::sessions;
 use crate::daemon::sessions::rows::Session;
 use messaging_proto::Code;
-use messaging_proto::address::Address;
+use messaging_proto::address::{Address, RoomRef};
 use messaging_proto::json::{Object, Value};
 use messaging_proto::name::{ChannelName, PersonId};
 use messaging_proto::payload::MessageKind;
@@ -80,6 +81,10 @@ impl Mail {
         let session = sessions::of_key(cx, &call.key)?;
         let to = address(&call.to)?;
         secrets::refuse(cx, "msg.send", &call.raw)?;
+        let to = match to {
+            To::Session(to) => to,
+            To::Line(room) => return chats::agent_send(self, cx, &session, call, &room),
+        };
         let params = idem::fingerprint(&call.raw);
         if let Some(key) = &call.idempotency_key {
             match idem::earlier(cx.txn, &call.key, key, params)? {
@@ -96,11 +101,6 @@ impl Mail {
                 .at("request")
                 .into());
         }
-        let To::Session(to) = to else {
-            return Err(RpcError::new(Code::NotFound, "this machine holds no such conversation")
-                .at("to")
-                .into());
-        };
         let outgoing = send::send(cx, &session, &to, call)?;
         // §8.2: what is for this machine is delivered before the answer, on the way every envelope goes.
         self.settle(cx)?;
@@ -206,16 +206,19 @@ enum To {
     /// An agent: mail or a task.
     Session(Address),
     /// A person or a channel: a line.
-    Line,
+    Line(RoomRef),
 }
 
 fn address(text: &str) -> Outcome<To> {
     if let Some(address) = Address::parse(text) {
         return Ok(To::Session(address));
     }
-    let channel = text.strip_prefix('#').and_then(ChannelName::parse);
-    if channel.is_some() || PersonId::parse(text).is_some() {
-        return Ok(To::Line);
+    let room = match text.strip_prefix('#') {
+        Some(name) => ChannelName::parse(name).map(RoomRef::Channel),
+        None => PersonId::parse(text).map(RoomRef::Dm),
+    };
+    if let Some(room) = room {
+        return Ok(To::Line(room));
     }
     Err(RpcError::new(Code::InvalidRequest, "to is no address").at("to").into())
 }

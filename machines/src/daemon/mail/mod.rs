@@ -11,7 +11,6 @@ mod agents;
 pub(crate) mod arrival;
 pub(crate) mod budget;
 pub(crate) mod calls;
-mod chats;
 pub(crate) mod idem;
 pub(crate) mod inbound;
 pub(crate) mod inbox;
@@ -21,14 +20,15 @@ pub mod params;
 pub(crate) mod peer;
 pub(crate) mod post;
 pub(crate) mod receipts;
-mod records;
+pub(crate) mod records;
 pub(crate) mod send;
 pub(crate) mod sent;
 pub(crate) mod thread;
 
+use super::chats::pace::Pace;
 use super::ctx::{Ctx, Note, Role};
 use super::due::{self, Kind};
-use super::{sessions, tasks};
+use super::{chats, sessions, tasks};
 use crate::store::StoreDown;
 use budget::Budgets;
 use inbound::{Deferred, Verdict};
@@ -55,6 +55,8 @@ pub struct Mail {
     budgets: Budgets,
     deferred: Deferred,
     guard: LoopGuard,
+    /// How fast chats go, out and in.
+    pub(crate) pace: Pace,
     /// When the calendar is looked at again.
     sweep: Option<Mono>,
     /// When deferred envelopes for this machine itself are tried again.
@@ -79,7 +81,9 @@ impl Role for Mail {
             }
             Note::RosterChanged { .. } => {
                 if let Some(roster) = cx.facts.roster() {
-                    self.budgets.retain(|machine| roster.member(machine).is_some());
+                    let member = |machine: &_| roster.member(machine).is_some();
+                    self.budgets.retain(member);
+                    self.pace.retain(member, |person| roster.machines_of(person).next().is_some());
                 }
                 self.outbox.pump(cx)?;
             }
@@ -204,6 +208,11 @@ impl Mail {
                 Kind::Task => tasks::retention_over(cx, &key)?,
                 Kind::Session => sessions::expire(cx, &key)?,
                 Kind::Mailbox => inbox::orphaned(cx, &key)?,
+                Kind::Line => chats::lines::retention_over(cx, &key)?,
+                Kind::ChannelEnded => {
+                    let now = cx.now();
+                    chats::channels::forget_ended(cx.txn, &key, now)?;
+                }
             }
         }
         self.plan(cx)

@@ -53,15 +53,15 @@ pub enum Call {
 #[derive(Clone, Debug)]
 pub(crate) enum Cursor {
     /// A line's `seq`.
-    Line,
+    Line(u64),
     /// An entry's `{at, id}`.
     Entry(Place),
 }
 
 impl FromValue for Cursor {
     fn from_value(value: &Value) -> Result<Self, Invalid> {
-        if u64::from_value(value).is_ok() {
-            return Ok(Self::Line);
+        if let Ok(seq) = u64::from_value(value) {
+            return Ok(Self::Line(seq));
         }
         Place::from_value(value).map(Self::Entry)
     }

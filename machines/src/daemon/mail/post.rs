@@ -87,6 +87,14 @@ pub(crate) fn seal(cx: &Ctx<'_, '_>, draft: &Draft) -> Result<Ready, EnvelopeErr
     })
 }
 
+/// As [`seal`], for what must arrive in the order it was said.
+///
+/// # Errors
+/// As [`seal`].
+pub(crate) fn seal_in_order(cx: &Ctx<'_, '_>, draft: &Draft) -> Result<Ready, EnvelopeError> {
+    seal(cx, draft).map(|ready| Ready { ordered: true, ..ready })
+}
+
 /// Stores a sealed envelope to be sent, with its delivery record when it gets one.
 pub(crate) fn queue(cx: &mut Ctx<'_, '_>, ready: Ready, what: Option<What>) -> Result<(), StoreDown> {
     let now = cx.now();

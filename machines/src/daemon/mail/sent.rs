@@ -9,6 +9,7 @@
 
 use super::peer::set;
 use super::thread::{self, Place, With};
+use crate::daemon::chats::delivery::{self, CopyOf};
 use crate::daemon::ctx::{Ctx, obj};
 use crate::daemon::due::{self, days};
 use crate::daemon::rows::{self, Key};
@@ -41,7 +42,9 @@ pub(crate) enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asks: Option<Ulid>,
     },
-    /// News of a task, or its cancel.
+    /// A line or a channel's change, to a machine of a person.
+    Chat(CopyOf),
+    /// News of a task, or its cancel; grants between own devices.
     Task,
 }
 
@@ -130,7 +133,14 @@ pub(crate) fn reach(
     let reached = Reached { stage, at: cx.now(), code };
     sent.history.push(reached.clone());
     rows::put(cx.txn, SENT, &key(id), &sent);
-    let What::Mail { mailbox, to, asks } = &sent.what else { return Ok(None) };
+    let (mailbox, to, asks) = match &sent.what {
+        What::Mail { mailbox, to, asks } => (mailbox, to, asks),
+        What::Chat(of) => {
+            delivery::reached(cx, id, &sent.device, of, stage, reached.code.as_ref())?;
+            return Ok(None);
+        }
+        What::Task => return Ok(None),
+    };
     if let Some(session_key) = sessions::mailbox(cx.txn, *mailbox)?.key {
         let Value::Object(mut event) = reached.to_value() else { return Ok(None) };
         event.set("type", Value::text("sent"));
@@ -157,7 +167,7 @@ pub(crate) fn lifetime_over(cx: &mut Ctx<'_, '_>, id: &Ulid) -> Result<Option<Mo
     };
     let keep = match sent.what {
         What::Mail { .. } => days(cx.facts.config.retention().sent_days),
-        What::Task => CLOCK_SKEW_MS,
+        What::Chat(_) | What::Task => CLOCK_SKEW_MS,
     };
     due::at(cx.txn, now.plus(keep), due::Kind::Sent, &key(id));
     Ok(moved)

@@ -18,6 +18,7 @@ use super::arrival::Arrival;
 use super::budget::{Class, SPARE_MS};
 use super::peer::Peer;
 use super::receipts::{self, Fate};
+use crate::daemon::chats;
 use crate::daemon::consent;
 use crate::daemon::ctx::{Ctx, Note};
 use crate::daemon::due;
@@ -234,7 +235,7 @@ fn apply(
             // §6.9: a roster realm is one org. It has no message requests, sends no card and answers no wish for one.
             (Some(Meaning::Request), _) => Ok(Some(Fate::Rejected(Code::InvalidRequest))),
             (Some(Meaning::Card), _) => Ok(Some(Fate::Delivered)),
-            _ => super::chats::arrived(mail, cx, envelope, &raw, &payload),
+            _ => chats::arrived(mail, cx, envelope, &payload).map(Some),
         },
         Typed::Receipt(receipt) => {
             update::receipt(cx, header.from.device, &receipt)?;
