@@ -36,6 +36,8 @@ fn frame(info: &PanicHookInfo<'_>) -> String {
 pub enum Wake {
     /// SIGTERM or SIGINT.
     Signal,
+    /// SIGHUP, where it is asked for.
+    Reload,
     /// The driver's thread ended.
     Ended,
 }
@@ -52,12 +54,25 @@ impl Waiter {
     /// # Errors
     /// When the system refuses.
     pub fn new() -> std::io::Result<Self> {
-        let mut signals = async_signal::Signals::new([Signal::Term, Signal::Int])?;
+        Self::taking(&[Signal::Term, Signal::Int])
+    }
+
+    /// Takes SIGHUP besides, as [`Wake::Reload`].
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn with_reload() -> std::io::Result<Self> {
+        Self::taking(&[Signal::Term, Signal::Int, Signal::Hup])
+    }
+
+    fn taking(signals: &[Signal]) -> std::io::Result<Self> {
+        let mut signals = async_signal::Signals::new(signals.iter().copied())?;
         let (wake, wakes) = mpsc::channel();
         let signalled = wake.clone();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            while let Some(Ok(_)) = async_io::block_on(signals.next()) {
-                if signalled.send(Wake::Signal).is_err() {
+            while let Some(Ok(signal)) = async_io::block_on(signals.next()) {
+                let wake = if matches!(signal, Signal::Hup) { Wake::Reload } else { Wake::Signal };
+                if signalled.send(wake).is_err() {
                     break;
                 }
             }
@@ -81,6 +96,16 @@ impl Waiter {
         self.wakes.recv().unwrap_or(Wake::Ended)
     }
 
+    /// Waits for the first of them, at most `timeout`.
+    #[must_use]
+    pub fn wait_for(&self, timeout: Duration) -> Option<Wake> {
+        match self.wakes.recv_timeout(timeout) {
+            Ok(wake) => Some(wake),
+            Err(mpsc::RecvTimeoutError::Timeout) => None,
+            Err(mpsc::RecvTimeoutError::Disconnected) => Some(Wake::Ended),
+        }
+    }
+
     /// Waits for the driver's end, at most `timeout`; whether it came.
     #[must_use]
     pub fn wait_ended(&self, timeout: Duration) -> bool {
@@ -88,7 +113,7 @@ impl Waiter {
         loop {
             match self.wakes.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(Wake::Ended) | Err(mpsc::RecvTimeoutError::Disconnected) => return true,
-                Ok(Wake::Signal) => {}
+                Ok(Wake::Signal | Wake::Reload) => {}
                 Err(mpsc::RecvTimeoutError::Timeout) => return false,
             }
         }
@@ -102,6 +127,8 @@ pub enum Notice {
     Ready,
     /// It is shutting down.
     Stopping,
+    /// It makes progress.
+    Alive,
 }
 
 /// Tells the service manager, if there is one.
@@ -109,9 +136,16 @@ pub fn notify(notice: Notice) {
     let state = match notice {
         Notice::Ready => sd_notify::NotifyState::Ready,
         Notice::Stopping => sd_notify::NotifyState::Stopping,
+        Notice::Alive => sd_notify::NotifyState::Watchdog,
     };
     // Nobody listens outside systemd.
     let _ = sd_notify::notify(&[state]);
+}
+
+/// How often the service manager wants to hear that the process makes progress, if it does.
+#[must_use]
+pub fn watchdog() -> Option<Duration> {
+    sd_notify::watchdog_enabled()
 }
 
 /// One line on stdout, for whoever started the process.

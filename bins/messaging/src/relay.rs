@@ -6,7 +6,7 @@ use messaging_machines::relay::limits::Limits;
 use messaging_machines::relay::schema::opening::SCHEMA;
 use messaging_proto::key::MachineId;
 use messaging_smol::log::Level;
-use messaging_smol::relay::RelayOptions;
+use messaging_smol::relay::{RelayOptions, TlsFiles};
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -19,12 +19,12 @@ const fn flag(name: &'static str, value: &'static str, help: &'static str) -> Fl
 }
 
 static FLAGS: &[Flag] = &[
-    flag("listen", "<host>:<port>", "where to listen, in plain text (default 127.0.0.1:8787)"),
+    flag("listen", "<host>:<port>", "where to listen (default 127.0.0.1:8787)"),
     flag("db", "<path>", "the store (default ./relay.db)"),
     flag(
         "relay-id",
         "<origin>",
-        "the origin clients connect to, such as wss://relay.example (default ws://<listen>)",
+        "the origin clients connect to, such as wss://relay.example (default ws://<listen>, wss:// with TLS)",
     ),
     flag("team-creation", "open|closed", "whether teams can be founded here (default open)"),
     Flag {
@@ -41,14 +41,25 @@ static FLAGS: &[Flag] = &[
     },
     flag("metrics", "<host>:<port>", "serve GET /metrics here (default: off); keep it private"),
     flag("log-level", "error|warn|info|debug", "how much to log, as JSON lines on stderr (default info)"),
+    flag(
+        "tls-cert",
+        "<path>",
+        "speak TLS with this certificate chain, in PEM (default: plain text, for a proxy)",
+    ),
+    flag("tls-key", "<path>", "the certificate's private key, in PEM; SIGHUP reads both again"),
     flag("max-connections", "<n>", "authenticated connections (default 8192)"),
     flag("max-buffered-bytes", "<n>", "bytes waiting to be sent, all sockets (default 268435456)"),
+    flag("max-socket-buffered-bytes", "<n>", "bytes waiting to be sent on one socket (default 16777216)"),
     flag("preauth-connections", "<n>", "sockets without a valid hello (default 1024)"),
     flag("preauth-per-address", "<n>", "the same, per client address (default 128)"),
-    flag("preauth-frames", "<n>", "frames before a valid hello (default 8)"),
+    flag("preauth-frames", "<n>", "frames before a valid hello, itself included (default 8)"),
+    flag("preauth-frame-bytes", "<n>", "bytes of such a frame; clients count on the default (default 32768)"),
     flag("hello-timeout-ms", "<n>", "milliseconds until a valid hello (default 10000)"),
+    flag("silence-ms", "<n>", "milliseconds without a frame before a connection is closed (default 90000)"),
     flag("frames-per-minute", "<n>", "frames of one machine (default 600)"),
     flag("bytes-per-minute", "<n>", "bytes of those frames (default 33554432)"),
+    flag("presence-burst", "<n>", "presences of one machine at once (default 5)"),
+    flag("presence-interval-ms", "<n>", "milliseconds that allow one presence more (default 2000)"),
     flag("queue-per-sender", "<n>", "envelopes from one machine waiting for one machine (default 1000)"),
     flag("queue-per-machine", "<n>", "envelopes waiting for one machine (default 10000)"),
     flag("queue-bytes-per-machine", "<n>", "bytes of those (default 268435456)"),
@@ -90,7 +101,8 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> ExitCode {
             "\nEach flag has an environment form: --queue-rows is MESSAGING_RELAY_QUEUE_ROWS; repeated values are \
              separated by commas; a flag wins.\n\nExamples:\n  messaging relay\n  messaging relay --listen \
              127.0.0.1:8787 --relay-id wss://relay.example --db /var/lib/messaging/relay.db --metrics \
-             127.0.0.1:9100\n\nExit: 0 stopped, 1 start refused, 2 flags, 70 internal error, 78 store refused.\n",
+             127.0.0.1:9100\n  messaging relay --listen 0.0.0.0:443 --relay-id wss://relay.example --tls-cert \
+             fullchain.pem --tls-key privkey.pem\n\nExit: 0 stopped, 1 start refused, 2 flags, 70 internal error, 78 store refused.\n",
         ));
         return ExitCode::SUCCESS;
     }
@@ -144,11 +156,18 @@ fn options(flags: &Flags) -> Result<RelayOptions, BadFlags> {
         Some("closed") => false,
         Some(_) => return Err(BadFlags::Value("team-creation", "open or closed")),
     };
+    let tls = match (flags.one("tls-cert"), flags.one("tls-key")) {
+        (None, None) => None,
+        (Some(cert), Some(key)) => Some(TlsFiles { cert: cert.into(), key: key.into() }),
+        (Some(_), None) => return Err(BadFlags::Value("tls-cert", "--tls-key beside it")),
+        (None, Some(_)) => return Err(BadFlags::Value("tls-key", "--tls-cert beside it")),
+    };
     Ok(RelayOptions {
         relay_id,
         team_creation,
         genesis: genesis.ok_or(BadFlags::Value("genesis", "a machine id"))?,
         trusted_proxies: proxies.map_err(|_| BadFlags::Value("trusted-proxy", "an IP address"))?,
+        tls,
         limits: limits(flags)?,
         metrics,
         log_level: log_level(flags)?,
@@ -162,29 +181,42 @@ pub(crate) fn log_level(flags: &Flags) -> Result<Level, BadFlags> {
         .ok_or(BadFlags::Value("log-level", "error, warn, info or debug"))
 }
 
+/// A limit of the relay that a flag sets.
+type Field = fn(&mut Limits) -> &mut u64;
+
+/// The flag of every limit.
+static LIMITS: &[(&str, Field)] = &[
+    ("max-connections", |limits| &mut limits.connections),
+    ("max-buffered-bytes", |limits| &mut limits.buffered_bytes),
+    ("max-socket-buffered-bytes", |limits| &mut limits.socket_bytes),
+    ("preauth-connections", |limits| &mut limits.pre_auth_connections),
+    ("preauth-per-address", |limits| &mut limits.pre_auth_per_address),
+    ("preauth-frames", |limits| &mut limits.pre_auth_frames),
+    ("preauth-frame-bytes", |limits| &mut limits.pre_auth_frame_bytes),
+    ("hello-timeout-ms", |limits| &mut limits.hello_timeout_ms),
+    ("silence-ms", |limits| &mut limits.silence_ms),
+    ("frames-per-minute", |limits| &mut limits.frames_per_minute),
+    ("bytes-per-minute", |limits| &mut limits.bytes_per_minute),
+    ("presence-burst", |limits| &mut limits.presence_burst),
+    ("presence-interval-ms", |limits| &mut limits.presence_interval_ms),
+    ("queue-per-sender", |limits| &mut limits.queue_per_sender),
+    ("queue-per-machine", |limits| &mut limits.queue_per_machine),
+    ("queue-bytes-per-machine", |limits| &mut limits.queue_bytes_per_machine),
+    ("queue-rows", |limits| &mut limits.queue_rows),
+    ("queue-bytes", |limits| &mut limits.queue_bytes),
+    ("delivery-window", |limits| &mut limits.delivery_window),
+    ("redeliver-min-ms", |limits| &mut limits.redeliver_min_ms),
+    ("redeliver-max-ms", |limits| &mut limits.redeliver_max_ms),
+    ("max-teams", |limits| &mut limits.max_teams),
+    ("team-creates-per-hour", |limits| &mut limits.team_creates_per_hour),
+];
+
 fn limits(flags: &Flags) -> Result<Limits, BadFlags> {
-    let default = Limits::default();
-    let limits = Limits {
-        connections: flags.limit("max-connections", default.connections)?,
-        buffered_bytes: flags.limit("max-buffered-bytes", default.buffered_bytes)?,
-        socket_bytes: default.socket_bytes,
-        pre_auth_connections: flags.limit("preauth-connections", default.pre_auth_connections)?,
-        pre_auth_per_address: flags.limit("preauth-per-address", default.pre_auth_per_address)?,
-        pre_auth_frames: flags.limit("preauth-frames", default.pre_auth_frames)?,
-        hello_timeout_ms: flags.limit("hello-timeout-ms", default.hello_timeout_ms)?,
-        frames_per_minute: flags.limit("frames-per-minute", default.frames_per_minute)?,
-        bytes_per_minute: flags.limit("bytes-per-minute", default.bytes_per_minute)?,
-        queue_per_sender: flags.limit("queue-per-sender", default.queue_per_sender)?,
-        queue_per_machine: flags.limit("queue-per-machine", default.queue_per_machine)?,
-        queue_bytes_per_machine: flags.limit("queue-bytes-per-machine", default.queue_bytes_per_machine)?,
-        queue_rows: flags.limit("queue-rows", default.queue_rows)?,
-        queue_bytes: flags.limit("queue-bytes", default.queue_bytes)?,
-        delivery_window: flags.limit("delivery-window", default.delivery_window)?,
-        redeliver_min_ms: flags.limit("redeliver-min-ms", default.redeliver_min_ms)?,
-        redeliver_max_ms: flags.limit("redeliver-max-ms", default.redeliver_max_ms)?,
-        max_teams: flags.limit("max-teams", default.max_teams)?,
-        team_creates_per_hour: flags.limit("team-creates-per-hour", default.team_creates_per_hour)?,
-    };
+    let mut limits = Limits::default();
+    for (name, field) in LIMITS {
+        let field = field(&mut limits);
+        *field = flags.limit(name, *field)?;
+    }
     if limits.redeliver_max_ms < limits.redeliver_min_ms {
         return Err(BadFlags::Value("redeliver-max-ms", "at least --redeliver-min-ms"));
     }
@@ -193,4 +225,81 @@ fn limits(flags: &Flags) -> Result<Limits, BadFlags> {
 
 fn is_host_port(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(arguments: &[&str], environment: &[(&str, &str)]) -> Result<RelayOptions, BadFlags> {
+        let of = |name: &str| {
+            environment.iter().find(|(one, _)| *one == name).map(|(_, value)| (*value).to_owned())
+        };
+        Flags::read(FLAGS, arguments, of).and_then(|flags| options(&flags))
+    }
+
+    #[test]
+    fn every_limit_has_a_flag_that_tells_its_default() {
+        let fields = serde_json::to_value(Limits::default()).unwrap();
+        assert_eq!(fields.as_object().unwrap().len(), LIMITS.len());
+        let mut limits = Limits::default();
+        for (name, field) in LIMITS {
+            let flag = FLAGS.iter().find(|flag| flag.name == *name).unwrap();
+            let default = *field(&mut limits);
+            assert!(flag.help.ends_with(&format!("(default {default})")), "{name}");
+            // Each flag sets a limit of its own.
+            *field(&mut limits) = 0;
+        }
+        let zeros = serde_json::to_value(&limits).unwrap();
+        assert!(zeros.as_object().unwrap().values().all(|value| value == 0), "{zeros}");
+    }
+
+    #[test]
+    fn every_limit_is_at_least_one_and_its_flag_wins() {
+        for (name, field) in LIMITS {
+            let flag = format!("--{name}");
+            // Between the two, which are compared.
+            let (said, other) = if *name == "redeliver-max-ms" { ("70000", "60001") } else { ("7", "8") };
+            let set = |arguments: &[&str], environment: &[(&str, &str)]| {
+                read(arguments, environment).map(|options| *field(&mut options.limits.clone()))
+            };
+            assert_eq!(set(&[&flag, said], &[]).unwrap().to_string(), said, "{name}");
+            assert_eq!(set(&[], &[(name, other)]).unwrap().to_string(), other, "{name}");
+            assert_eq!(set(&[&flag, said], &[(name, other)]).unwrap().to_string(), said, "{name}");
+            for bad in ["0", "-1", "+1", "1.5", "many", "18446744073709551616"] {
+                assert!(set(&[&flag, bad], &[]).is_err(), "{name} {bad}");
+                assert!(set(&[], &[(name, bad)]).is_err(), "{name} {bad}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_other_flags_take() {
+        let machine = messaging_proto::key::SigningKey::from_seed([1; 32]).machine();
+        let id = machine.to_string();
+        let options = read(
+            &["--genesis", &id, "--trusted-proxy=::1"],
+            &[("genesis", "x"), ("team-creation", "closed")],
+        );
+        let options = options.unwrap();
+        assert_eq!((options.genesis, options.team_creation), (vec![machine], false));
+        let many = read(&[], &[("trusted-proxy", "10.0.0.1, 10.0.0.2")]).unwrap();
+        assert_eq!(many.trusted_proxies.len(), 2);
+        for bad in [
+            &["--genesis", "x"][..],
+            &["--trusted-proxy", "proxy.example"],
+            &["--team-creation", "maybe"],
+            &["--listen", "8787"],
+            &["--metrics", "9100"],
+            &["--relay-id", "wss://relay.example/"],
+            &["--log-level", "loud"],
+            &["--tls-cert", "a.pem"],
+            &["--tls-key", "a.pem"],
+            &["--redeliver-max-ms", "1"],
+        ] {
+            assert!(read(bad, &[]).is_err(), "{bad:?}");
+        }
+        let tls = read(&["--tls-cert", "a", "--tls-key", "b"], &[]).unwrap().tls.unwrap();
+        assert_eq!((tls.cert, tls.key), ("a".into(), "b".into()));
+    }
 }

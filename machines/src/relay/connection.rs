@@ -2,7 +2,7 @@
 
 use super::Timer;
 use super::io::ConnId;
-use super::limits::{Limits, SILENCE_MS};
+use super::limits::Limits;
 use super::schema::Seat;
 use messaging_proto::frame::Nonce;
 use messaging_proto::hash::RealmId;
@@ -61,6 +61,7 @@ struct Connection {
 
 pub(super) struct Connections {
     hello_timeout_ms: u64,
+    silence_ms: u64,
     all: BTreeMap<ConnId, Connection>,
     /// The one connection of each machine of a team.
     live: BTreeMap<(RealmId, MachineId), ConnId>,
@@ -72,6 +73,7 @@ impl Connections {
     pub(super) const fn new(limits: &Limits) -> Self {
         Self {
             hello_timeout_ms: limits.hello_timeout_ms,
+            silence_ms: limits.silence_ms,
             all: BTreeMap::new(),
             live: BTreeMap::new(),
             watch: BTreeSet::new(),
@@ -90,7 +92,7 @@ impl Connections {
         if let Some(before) = before {
             self.set_closing(before);
         }
-        self.put(conn, Phase::Live(live), now, now.plus(SILENCE_MS));
+        self.put(conn, Phase::Live(live), now, now.plus(self.silence_ms));
         before
     }
 
@@ -157,11 +159,11 @@ impl Connections {
             match connection.phase {
                 Phase::Awaiting(_) => late.push((conn, Late::Hello)),
                 // §7.1 Liveness.
-                Phase::Live(_) if now.since(connection.heard) >= SILENCE_MS => {
+                Phase::Live(_) if now.since(connection.heard) >= self.silence_ms => {
                     late.push((conn, Late::Silent))
                 }
                 Phase::Live(_) => {
-                    connection.watch = connection.heard.plus(SILENCE_MS);
+                    connection.watch = connection.heard.plus(self.silence_ms);
                     self.watch.insert((connection.watch, conn));
                 }
                 Phase::Closing => {}

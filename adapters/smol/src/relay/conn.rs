@@ -3,6 +3,7 @@
 use super::preauth::Place;
 use crate::outbox::Outbox;
 use messaging_machines::relay::io::ConnId;
+use messaging_machines::relay::limits::Limits;
 use messaging_proto::hash::RealmId;
 use messaging_proto::key::MachineId;
 use messaging_proto::limits;
@@ -17,6 +18,8 @@ pub(super) struct Conn {
     pub(super) address: String,
     pub(super) outbox: Outbox,
     phase: Mutex<Phase>,
+    /// The size limit of a message before `hello`.
+    preauth_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -29,9 +32,10 @@ enum Phase {
 }
 
 impl Conn {
-    fn new(id: ConnId, place: Place, total: Arc<AtomicUsize>) -> Self {
+    fn new(id: ConnId, place: Place, total: Arc<AtomicUsize>, preauth_bytes: usize) -> Self {
         let address = place.address().to_owned();
-        Self { id, address, outbox: Outbox::new(total), phase: Mutex::new(Phase::Preauth { _place: place }) }
+        let phase = Mutex::new(Phase::Preauth { _place: place });
+        Self { id, address, outbox: Outbox::new(total), phase, preauth_bytes }
     }
 
     fn phase(&self) -> MutexGuard<'_, Phase> {
@@ -54,7 +58,7 @@ impl Conn {
     /// The size limit of a message now.
     pub(super) fn frame_limit(&self) -> usize {
         match *self.phase() {
-            Phase::Preauth { .. } => limits::PRE_AUTH_FRAME_BYTES,
+            Phase::Preauth { .. } => self.preauth_bytes,
             Phase::Authenticated(..) => limits::FRAME_BYTES,
         }
     }
@@ -65,20 +69,26 @@ impl Conn {
 }
 
 /// Every open connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Conns {
     open: Mutex<BTreeMap<ConnId, Arc<Conn>>>,
     total: Arc<AtomicUsize>,
+    preauth_bytes: usize,
 }
 
 impl Conns {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let preauth_bytes = usize::try_from(limits.pre_auth_frame_bytes).unwrap_or(usize::MAX);
+        Self { open: Mutex::default(), total: Arc::default(), preauth_bytes }
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ConnId, Arc<Conn>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a connection.
     pub(super) fn open(&self, id: ConnId, place: Place) -> Arc<Conn> {
-        let conn = Arc::new(Conn::new(id, place, Arc::clone(&self.total)));
+        let conn = Arc::new(Conn::new(id, place, Arc::clone(&self.total), self.preauth_bytes));
         self.lock().insert(id, Arc::clone(&conn));
         conn
     }
@@ -119,12 +129,11 @@ impl Conns {
 mod tests {
     use super::super::preauth::Places;
     use super::*;
-    use messaging_machines::relay::limits::Limits;
 
     #[test]
     fn hello_gives_the_place_back_and_raises_the_limit() {
         let places = Places::new(&Limits::default());
-        let conns = Conns::default();
+        let conns = Conns::new(&Limits::default());
         let conn = conns.open(ConnId(1), places.take("a").unwrap());
         assert_eq!((conn.frame_limit(), conns.authenticated(), places.taken()), (32_768, 0, 1));
         let machine = messaging_proto::key::SigningKey::from_seed([1; 32]).machine();

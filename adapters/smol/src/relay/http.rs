@@ -2,11 +2,13 @@
 
 use super::metrics::Refused;
 use super::server::Server;
+use super::wire::Wire;
 use super::{proxy, socket};
 use crate::guard::Counted;
-use async_io::Async;
+use async_io::{Async, Timer};
 use async_tungstenite::tungstenite::handshake::derive_accept_key;
 use bytes::Bytes;
+use futures_lite::{AsyncRead, AsyncWrite, future};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -26,6 +28,26 @@ const HEAD_BYTES: usize = 16 * 1024;
 
 /// Serves one accepted socket: one request, which may become a WebSocket.
 pub(super) async fn serve(server: Arc<Server>, stream: Async<TcpStream>, peer: IpAddr, raw: Counted) {
+    match server.tls.clone() {
+        None => serve_one(server, stream, peer, raw).await,
+        Some(tls) => {
+            // §7 Limits: a slow handshake holds a raw socket, nothing else.
+            let late = async {
+                Timer::after(HEAD_TIMEOUT).await;
+                None
+            };
+            let accepted = async { tls.acceptor.accept(stream).await.ok() };
+            if let Some(stream) = future::or(accepted, late).await {
+                serve_one(server, stream, peer, raw).await;
+            }
+        }
+    }
+}
+
+async fn serve_one<S>(server: Arc<Server>, stream: S, peer: IpAddr, raw: Counted)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let raw = Arc::new(raw);
     let service = service_fn(move |request| {
         let response = answer(&server, request, peer, &raw);
@@ -35,8 +57,9 @@ pub(super) async fn serve(server: Arc<Server>, stream: Async<TcpStream>, peer: I
 }
 
 /// Serves one request of a socket, with a patience for its head.
-pub(super) async fn one_request<S>(stream: FuturesIo<Async<TcpStream>>, service: S)
+pub(super) async fn one_request<I, S>(stream: FuturesIo<I>, service: S)
 where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service<Request<Incoming>, Response = Response<Full<Bytes>>, Error = Infallible>,
 {
     // Said by each answer but an upgrade: with `keep_alive(false)` hyper adds `close` to an upgrade's `Connection` too,
@@ -148,10 +171,10 @@ fn upgrade(
         .spawn(async move {
             let _raw = raw;
             let Ok(upgraded) = on_upgrade.await else { return };
-            let Some((stream, early)) = taken(upgraded) else { return };
+            let Some((wire, early)) = Wire::taken(upgraded) else { return };
             let conn = server.open(place);
             let id = conn.id;
-            socket::serve(conn, stream, early, server.events.clone()).await;
+            socket::serve(conn, wire, early, server.events.clone()).await;
             server.shared.conns.remove(id);
         })
         .detach();
@@ -162,13 +185,6 @@ fn upgrade(
     headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTO));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
     Ok(response)
-}
-
-/// The socket of an upgraded connection, and the bytes that came with the upgrade: hyper's buffer goes away here, not
-/// with the connection.
-fn taken(upgraded: hyper::upgrade::Upgraded) -> Option<(Async<TcpStream>, Vec<u8>)> {
-    let parts = upgraded.downcast::<FuturesIo<Async<TcpStream>>>().ok()?;
-    Some((parts.io.into_inner(), parts.read_buf.to_vec()))
 }
 
 /// The `Sec-WebSocket-Accept` of a WebSocket 13 handshake; 426 for what is none.

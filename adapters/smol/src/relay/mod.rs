@@ -16,10 +16,13 @@ mod service;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod tls;
+mod wire;
 mod ws;
 
 pub use run::run;
 pub use service::{Running, StartError, start};
+pub use tls::TlsFiles;
 
 use crate::log::Level;
 use messaging_machines::relay::limits::Limits;
@@ -34,7 +37,7 @@ pub struct RelayOptions {
     pub listen: String,
     /// The store's file.
     pub db: PathBuf,
-    /// The relay's id; `ws://` and the address it listens on when not set.
+    /// The relay's id; `ws://` (`wss://` with TLS) and the address it listens on when not set.
     pub relay_id: Option<String>,
     /// Whether teams can be founded here.
     pub team_creation: bool,
@@ -42,6 +45,8 @@ pub struct RelayOptions {
     pub genesis: Vec<MachineId>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpAddr>,
+    /// The certificate and key of the relay's own TLS; plain text, for a proxy, when not set.
+    pub tls: Option<TlsFiles>,
     /// How much the relay holds and takes.
     pub limits: Limits,
     /// Where `/metrics` is served, `host:port`.
@@ -63,6 +68,7 @@ impl RelayOptions {
             team_creation: true,
             genesis: Vec::new(),
             trusted_proxies: Vec::new(),
+            tls: None,
             limits: Limits::default(),
             metrics: None,
             log_level: Level::Info,

@@ -1,10 +1,12 @@
 //! The relay process, from its options to its exit status (contract ipc §6.3).
 
 use super::RelayOptions;
-use super::service::{StartError, start};
+use super::service::{Running, StartError, start};
 use crate::log::Log;
-use crate::process;
+use crate::process::{self, Notice, Waiter, Wake};
 use serde_json::Value;
+use std::io::IsTerminal;
+use std::time::Duration;
 
 /// Runs the relay until it is told to stop. The exit status: 0 stopped, 1 not started, 70 an internal failure, 78 a
 /// store that is not ours to open.
@@ -12,7 +14,9 @@ use serde_json::Value;
 pub fn run(options: &RelayOptions) -> u8 {
     let log = Log::stderr(options.log_level);
     process::exit_on_panic("relay.fatal", &log);
-    let waiter = match process::Waiter::new() {
+    // At a terminal, without anything to reload, closing the terminal ends the relay as usual.
+    let reloads = options.tls.is_some() || !std::io::stdin().is_terminal();
+    let waiter = match if reloads { Waiter::with_reload() } else { Waiter::new() } {
         Ok(waiter) => waiter,
         Err(error) => return refuse(&format!("internal: signals: {error}")),
     };
@@ -36,12 +40,12 @@ pub fn run(options: &RelayOptions) -> u8 {
         Err(error) => return refuse(&error.to_string()),
     };
     process::say(&format!("messaging-relay: ready {}", relay.address.port()));
-    process::notify(process::Notice::Ready);
-    if waiter.wait() == process::Wake::Ended {
+    process::notify(Notice::Ready);
+    if serve(&relay, &waiter) == Wake::Ended {
         log.error("relay.fatal", &[("origin", "driver".into())]);
         return process::SOFTWARE;
     }
-    process::notify(process::Notice::Stopping);
+    process::notify(Notice::Stopping);
     log.info("relay.stopping", &[]);
     match relay.stop() {
         Ok(()) => {
@@ -51,6 +55,33 @@ pub fn run(options: &RelayOptions) -> u8 {
         Err(error) => {
             log.error("relay.fatal", &[("origin", "driver".into()), ("error", error.to_string().into())]);
             process::SOFTWARE
+        }
+    }
+}
+
+/// Waits for the end, and meanwhile reloads when told to and tells the service manager that the machine makes
+/// progress.
+fn serve(relay: &Running, waiter: &Waiter) -> Wake {
+    // Twice within its patience, and once more for a late turn of this thread.
+    let tick = process::watchdog().map(|patience| patience / 3);
+    let mut progress = relay.progress();
+    loop {
+        let wake = match tick {
+            Some(tick) => waiter.wait_for(tick.max(Duration::from_millis(10))),
+            None => Some(waiter.wait()),
+        };
+        match wake {
+            Some(Wake::Reload) => relay.reload(),
+            Some(wake) => return wake,
+            None => {
+                let now = relay.progress();
+                // A failing store is no reason to end the process (§7, "Store failures").
+                if now != progress || relay.is_failing() {
+                    process::notify(Notice::Alive);
+                }
+                progress = now;
+                relay.nudge();
+            }
         }
     }
 }

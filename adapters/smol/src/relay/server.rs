@@ -3,6 +3,7 @@
 use super::conn::{Conn, Conns};
 use super::metrics::Metrics;
 use super::preauth::{Place, Places};
+use super::tls::Tls;
 use crate::driver::{Events, Health};
 use crate::guard::Cap;
 use crate::log::Log;
@@ -31,6 +32,8 @@ pub(super) struct Server {
     pub(super) events: Events<Event>,
     pub(super) health: Arc<Health>,
     pub(super) version: String,
+    /// Present when the relay speaks TLS itself.
+    pub(super) tls: Option<Tls>,
     next_conn: AtomicU64,
     /// When a full cap was last logged, in seconds: a flood of sockets must not become a flood of lines.
     logged_full: [AtomicU64; 2],
@@ -44,6 +47,7 @@ impl Server {
         events: Events<Event>,
         health: Arc<Health>,
         version: String,
+        tls: Option<Tls>,
     ) -> Self {
         let sockets = usize::try_from(shared.limits.sockets()).unwrap_or(usize::MAX);
         Self {
@@ -55,6 +59,7 @@ impl Server {
             events,
             health,
             version,
+            tls,
             next_conn: AtomicU64::new(1),
             logged_full: [const { AtomicU64::new(0) }; 2],
         }

@@ -4,6 +4,7 @@ use super::conn::Conns;
 use super::metrics::{self, Metrics};
 use super::perform::Performer;
 use super::server::{Server, Shared};
+use super::tls::Tls;
 use super::{RelayOptions, http};
 use crate::driver::{Bounds, Driver, Failed, Setup};
 use crate::guard::{Cap, Counted};
@@ -11,6 +12,7 @@ use crate::log::Log;
 use crate::store::{Location, OpenError, Options, RedbStore, Refusal, Schema};
 use async_executor::{Executor, Task};
 use async_io::{Async, Timer, block_on};
+use futures_lite::future;
 use http_body_util::Full;
 use hyper::header::{self, HeaderValue};
 use hyper::service::service_fn;
@@ -29,6 +31,8 @@ use std::time::{Duration, Instant};
 const CACHE_BYTES: usize = 64 << 20;
 /// How long a stopping relay waits for its sockets to take what waits and close.
 const STOP_TIMEOUT: Duration = Duration::from_secs(6);
+/// How long a nudge waits for room among the machine's events.
+const NUDGE_TIMEOUT: Duration = Duration::from_millis(200);
 /// Close code: the relay is stopping.
 const GOING_AWAY: u16 = 1001;
 /// Connections that may wait to be accepted.
@@ -96,6 +100,8 @@ where
     B: Fn(Config) -> M + Send + 'static,
 {
     raise_file_limit();
+    let tls = options.tls.as_ref().map(Tls::load).transpose();
+    let tls = tls.map_err(|error| StartError::failed(Code::InvalidRequest, format!("tls: {error}")))?;
     // One sync a commit while there is load: `store` says why.
     let store_options = Options { cache_bytes: CACHE_BYTES, quick_repair: false };
     let open = move || RedbStore::open(&location, Schema::CURRENT, store_options);
@@ -109,13 +115,17 @@ where
     let metrics = options.metrics.as_deref().map(listen).transpose()?;
     let metrics_address = metrics.as_ref().map(local).transpose()?;
     let config = Config {
-        relay_id: options.relay_id.clone().unwrap_or_else(|| default_id(&options.listen, address)).into(),
+        relay_id: options
+            .relay_id
+            .clone()
+            .unwrap_or_else(|| default_id(&options.listen, address, tls.is_some()))
+            .into(),
         team_creation: options.team_creation,
         genesis: options.genesis.clone(),
         limits: options.limits.clone(),
     };
     let shared = Arc::new(Shared {
-        conns: Conns::default(),
+        conns: Conns::new(&options.limits),
         metrics: Metrics::default(),
         limits: options.limits.clone(),
         log: log.clone(),
@@ -140,6 +150,7 @@ where
         driver.events.clone(),
         Arc::clone(&driver.health),
         options.version.clone(),
+        tls,
     ));
     let mut accepting = vec![executor.spawn(accept(Arc::clone(&server), listener))];
     if let Some(listener) = metrics {
@@ -154,6 +165,40 @@ where
 }
 
 impl Running {
+    /// How many events the machine has taken.
+    #[must_use]
+    pub fn progress(&self) -> u64 {
+        self.server.health.delay.count()
+    }
+
+    /// Whether the store fails (`store_failing`).
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        self.server.health.store_failing()
+    }
+
+    /// Gives the machine something to take, if it takes anything: a timer that may find nothing due.
+    pub fn nudge(&self) {
+        let send = async {
+            self.driver.events.send(Event::Timer).await;
+        };
+        block_on(future::or(send, async {
+            Timer::after(NUDGE_TIMEOUT).await;
+        }));
+    }
+
+    /// Reads the certificate and its key again, for connections from now on. On an error the old ones stay. Nothing
+    /// to do without TLS. Reads files: call it where blocking is fine.
+    pub fn reload(&self) {
+        let Some(tls) = &self.server.tls else { return };
+        match tls.reload() {
+            Ok(()) => self.server.shared.log.info("tls.reloaded", &[]),
+            Err(error) => {
+                self.server.shared.log.error("tls.reload_failed", &[("error", error.to_string().into())]);
+            }
+        }
+    }
+
     /// Stops gracefully (`§7`): accepts nothing more, lets the machine commit and say its last, closes every
     /// socket with 1001, closes the store.
     ///
@@ -166,7 +211,7 @@ impl Running {
         server.health.stop();
         let events = driver.events.clone();
         // Without a machine nobody takes it: the driver ends for the flag.
-        block_on(futures_lite::future::or(
+        block_on(future::or(
             async {
                 events.send(Event::Stop).await;
             },
@@ -226,10 +271,10 @@ fn local(listener: &TcpListener) -> Result<SocketAddr, StartError> {
     listener.local_addr().map_err(|error| StartError::failed(Code::Internal, error.to_string()))
 }
 
-/// `ws://<listen>`, with the port that was taken.
-fn default_id(listen: &str, address: SocketAddr) -> String {
+/// `ws://<listen>` (`wss://` with TLS), with the port that was taken.
+fn default_id(listen: &str, address: SocketAddr, tls: bool) -> String {
     let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host);
-    let url = format!("ws://{host}:{}", address.port());
+    let url = format!("{}://{host}:{}", if tls { "wss" } else { "ws" }, address.port());
     messaging_proto::relay_url::relay_origin(&url).unwrap_or(url)
 }
 

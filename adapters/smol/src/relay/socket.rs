@@ -4,16 +4,16 @@
 //! the thread, and what is being written is freed when the kernel took it.
 
 use super::conn::Conn;
+use super::wire::Wire;
 use super::ws::{self, Bad, Got};
 use crate::driver::Events;
 use crate::outbox::Item;
-use async_io::{Async, Timer};
+use async_io::Timer;
 use futures_lite::future;
 use messaging_machines::relay::io::{Event, Unreadable};
 use messaging_proto::frame::Received;
 use std::cell::RefCell;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ enum End {
 struct Socket<'a> {
     conn: &'a Conn,
     events: &'a Events<Event>,
-    stream: &'a Async<TcpStream>,
+    wire: &'a mut Wire,
     reader: ws::Reader,
     /// Whole frames, of which the kernel has taken `sent` bytes.
     out: Vec<u8>,
@@ -75,7 +75,7 @@ struct Socket<'a> {
 }
 
 /// Serves a connection from its upgrade to its end. `early` are bytes that came with the upgrade.
-pub(super) async fn serve(conn: Arc<Conn>, stream: Async<TcpStream>, early: Vec<u8>, events: Events<Event>) {
+pub(super) async fn serve(conn: Arc<Conn>, mut wire: Wire, early: Vec<u8>, events: Events<Event>) {
     let opened = Event::Opened { conn: conn.id, address: conn.address.clone() };
     if !events.send(opened).await {
         return;
@@ -83,7 +83,7 @@ pub(super) async fn serve(conn: Arc<Conn>, stream: Async<TcpStream>, early: Vec<
     let socket = Socket {
         conn: &conn,
         events: &events,
-        stream: &stream,
+        wire: &mut wire,
         reader: ws::Reader::default(),
         out: Vec::new(),
         sent: 0,
@@ -97,8 +97,10 @@ pub(super) async fn serve(conn: Arc<Conn>, stream: Async<TcpStream>, early: Vec<
         reading: true,
         drained: false,
     };
-    if matches!(socket.run(early).await, End::Linger) {
-        linger(&stream).await;
+    match socket.run(early).await {
+        End::Linger => linger(&mut wire).await,
+        End::Closed => wire.farewell(),
+        End::Aborted | End::Stopped => {}
     }
     conn.outbox.abort();
     events.send(Event::Closed { conn: conn.id }).await;
@@ -155,10 +157,10 @@ impl Socket<'_> {
         if !self.reading || std::mem::take(&mut self.drained) {
             return Ok(None);
         }
-        CHUNK.with_borrow_mut(|chunk| match self.stream.get_ref().read(chunk) {
+        CHUNK.with_borrow_mut(|chunk| match self.wire.read(chunk) {
             Ok(0) => Err(End::Closed),
             Ok(count) => {
-                self.drained = count < CHUNK_BYTES;
+                self.drained = count < CHUNK_BYTES && self.wire.short_is_all();
                 Ok(Some(self.cut(&chunk[..count])))
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
@@ -219,22 +221,16 @@ impl Socket<'_> {
     /// Writes what waits until there is nothing, or the kernel takes no more.
     async fn write(&mut self) -> Option<End> {
         loop {
-            if self.out.is_empty() {
-                if let Some(end) = self.gather() {
-                    return Some(end);
-                }
-                if self.out.is_empty() && !self.marked {
-                    return None;
-                }
+            if self.out.is_empty()
+                && let Some(end) = self.gather()
+            {
+                return Some(end);
             }
-            while self.sent < self.out.len() {
-                match self.stream.get_ref().write(&self.out[self.sent..]) {
-                    Ok(0) => return Some(End::Closed),
-                    Ok(count) => self.sent += count,
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(_) => return Some(End::Closed),
-                }
+            if let Err(error) = self.wire.send(&self.out, &mut self.sent) {
+                return (error.kind() != ErrorKind::WouldBlock).then_some(End::Closed);
+            }
+            if self.out.is_empty() && !self.marked {
+                return None;
             }
             self.sent = 0;
             self.out = Vec::new();
@@ -285,17 +281,17 @@ impl Socket<'_> {
     async fn wait(&self) {
         let readable = async {
             if self.reading {
-                let _ = self.stream.readable().await;
+                let _ = self.wire.readable().await;
             } else {
                 future::pending::<()>().await;
             }
         };
-        let blocked = !self.out.is_empty();
+        let blocked = !self.out.is_empty() || self.wire.wants_write();
         let writable = async {
             if blocked {
                 // What is queued waits, but for the order to end.
                 let urgent = self.conn.outbox.ended(self.close_by.is_some());
-                future::or(async { drop(self.stream.writable().await) }, urgent).await;
+                future::or(async { drop(self.wire.writable().await) }, urgent).await;
             } else {
                 self.conn.outbox.ready().await;
             }
@@ -311,15 +307,15 @@ impl Socket<'_> {
 }
 
 /// Ends our side and throws away what still comes, for a while.
-async fn linger(stream: &Async<TcpStream>) {
-    let _ = stream.get_ref().shutdown(Shutdown::Write);
+async fn linger(wire: &mut Wire) {
+    wire.end();
     let discard = async {
         loop {
-            match CHUNK.with_borrow_mut(|chunk| stream.get_ref().read(chunk)) {
+            match CHUNK.with_borrow_mut(|chunk| wire.read(chunk)) {
                 Ok(0) => return,
                 Ok(_) => future::yield_now().await,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if stream.readable().await.is_err() {
+                    if wire.readable().await.is_err() {
                         return;
                     }
                 }

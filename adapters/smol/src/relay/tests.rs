@@ -5,6 +5,7 @@ mod failing;
 mod http;
 mod sizes;
 mod sockets;
+mod tls;
 
 use super::service::start_at;
 use super::{RelayOptions, Running};

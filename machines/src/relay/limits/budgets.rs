@@ -2,7 +2,6 @@
 
 use super::{Bucket, Limits, Rate};
 use messaging_proto::key::MachineId;
-use messaging_proto::limits::{PRESENCE_BURST, PRESENCE_INTERVAL_MS};
 use messaging_proto::time::Mono;
 use std::collections::BTreeMap;
 
@@ -38,7 +37,11 @@ impl Budgets {
         Self {
             frames: Rate::per_minute(limits.frames_per_minute),
             bytes: Rate::per_minute(limits.bytes_per_minute),
-            presence: Rate { tokens: 1, period_ms: PRESENCE_INTERVAL_MS, burst: PRESENCE_BURST as u64 },
+            presence: Rate {
+                tokens: 1,
+                period_ms: limits.presence_interval_ms,
+                burst: limits.presence_burst,
+            },
             machines: BTreeMap::new(),
             tidy_at: KEPT,
         }

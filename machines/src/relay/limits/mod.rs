@@ -13,8 +13,6 @@ pub use preauth::{Preauth, Scope};
 use messaging_proto::limits as proto;
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds without any frame after which the relay gives a connection up (contract wire-core §7.1).
-pub const SILENCE_MS: u64 = 90_000;
 /// A `recv.ack` of at most this many bytes may use a delivery's credit (`messaging/1 §7`, "Rate limits").
 pub const FREE_ACK_BYTES: usize = 128;
 
@@ -25,7 +23,7 @@ pub struct Limits {
     pub connections: u64,
     /// `bufferedBytes`: bytes waiting to be sent, all sockets. Applied by the adapter with [`super::budget`].
     pub buffered_bytes: u64,
-    /// Bytes waiting to be sent on one socket. Fixed; applied by the adapter.
+    /// Bytes waiting to be sent on one socket. Applied by the adapter.
     pub socket_bytes: u64,
     /// `preAuthConnections`: sockets without a valid `hello`, in total. Applied by the adapter with [`Preauth`].
     pub pre_auth_connections: u64,
@@ -35,10 +33,19 @@ pub struct Limits {
     pub pre_auth_frames: u64,
     /// `helloTimeoutMs`: milliseconds from connect to a valid `hello`.
     pub hello_timeout_ms: u64,
+    /// `preAuthFrameBytes`: bytes of a frame before a valid `hello`. Applied by the adapter. Clients count on the
+    /// default.
+    pub pre_auth_frame_bytes: u64,
+    /// Milliseconds without any frame after which a connection is given up (contract wire-core §7.1).
+    pub silence_ms: u64,
     /// `framesPerMinute`: frames of one machine after `hello`.
     pub frames_per_minute: u64,
     /// `bytesPerMinute`: bytes of those frames.
     pub bytes_per_minute: u64,
+    /// `presenceIntervalMs`: milliseconds that bring one presence more.
+    pub presence_interval_ms: u64,
+    /// `presenceBurst`: presences at once.
+    pub presence_burst: u64,
     /// `queuePerSender`: unexpired envelopes from one machine that wait for one machine.
     pub queue_per_sender: u64,
     /// `queuePerMachine`: unexpired envelopes that wait for one machine.
@@ -71,8 +78,12 @@ impl Default for Limits {
             pre_auth_per_address: 128,
             pre_auth_frames: 8,
             hello_timeout_ms: 10_000,
+            pre_auth_frame_bytes: proto::PRE_AUTH_FRAME_BYTES as u64,
+            silence_ms: 90_000,
             frames_per_minute: proto::RELAY_FRAMES_PER_MINUTE as u64,
             bytes_per_minute: proto::RELAY_BYTES_PER_MINUTE as u64,
+            presence_interval_ms: proto::PRESENCE_INTERVAL_MS,
+            presence_burst: proto::PRESENCE_BURST as u64,
             queue_per_sender: proto::QUEUE_PER_SENDER as u64,
             queue_per_machine: 10_000,
             queue_bytes_per_machine: 256 << 20,
