@@ -6,6 +6,7 @@ use messaging_proto::hash::RealmId;
 use messaging_proto::key::SigningKey;
 use messaging_proto::time::Wall;
 use serde_json::Value;
+use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::time::Duration;
 use tungstenite::Message;
@@ -13,20 +14,38 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::protocol::WebSocket;
 
 /// A connection past its challenge.
-pub(crate) struct Link {
-    pub(crate) socket: WebSocket<TcpStream>,
+pub struct Link {
+    /// The WebSocket.
+    pub socket: WebSocket<TcpStream>,
     challenge: Option<(String, Nonce)>,
 }
 
 /// Now, in milliseconds since 1970.
-pub(crate) fn now() -> Result<Wall, Fault> {
+///
+/// # Errors
+/// When the clock is before that.
+pub fn now() -> Result<Wall, Fault> {
     Ok(Wall(u64::try_from(std::time::UNIX_EPOCH.elapsed()?.as_millis())?))
 }
 
 impl Link {
     /// Connects and takes the challenge.
-    pub(crate) fn open(port: u16) -> Result<Self, Fault> {
+    ///
+    /// # Errors
+    /// When the relay does not answer as one.
+    pub fn open(port: u16) -> Result<Self, Fault> {
+        Self::open_from(port, None)
+    }
+
+    /// As [`Link::open`], as if a proxy had forwarded it for the client at `address`.
+    ///
+    /// # Errors
+    /// When the relay does not answer as one.
+    pub fn open_from(port: u16, address: Option<&str>) -> Result<Self, Fault> {
         let mut request = format!("ws://127.0.0.1:{port}/v1/connect").into_client_request()?;
+        if let Some(address) = address {
+            request.headers_mut().insert("x-forwarded-for", address.parse()?);
+        }
         request.headers_mut().insert("sec-websocket-protocol", "messaging.relay.v1".parse()?);
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
@@ -41,8 +60,24 @@ impl Link {
     }
 
     /// Connects and authenticates.
-    pub(crate) fn live(port: u16, key: &SigningKey, team: &RealmId) -> Result<Self, Fault> {
-        let mut link = Self::open(port)?;
+    ///
+    /// # Errors
+    /// When the relay does not answer, or refuses the `hello`.
+    pub fn live(port: u16, key: &SigningKey, team: &RealmId) -> Result<Self, Fault> {
+        Self::live_from(port, None, key, team)
+    }
+
+    /// As [`Link::live`], as if a proxy had forwarded it for the client at `address`.
+    ///
+    /// # Errors
+    /// When the relay does not answer, or refuses the `hello`.
+    pub fn live_from(
+        port: u16,
+        address: Option<&str>,
+        key: &SigningKey,
+        team: &RealmId,
+    ) -> Result<Self, Fault> {
+        let mut link = Self::open_from(port, address)?;
         let (relay, nonce) = link.challenge.as_ref().ok_or("no challenge")?;
         let claim = HelloClaim { relay, nonce, team, ts: now()? };
         let hello = ClientOutbound::Hello(sign_hello(key, &claim)?).to_text();
@@ -53,13 +88,47 @@ impl Link {
         }
     }
 
+    /// How long a read waits.
+    ///
+    /// # Errors
+    /// When the socket is gone.
+    pub fn patience(&self, wait: Duration) -> Result<(), Fault> {
+        Ok(self.socket.get_ref().set_read_timeout(Some(wait.max(Duration::from_millis(1))))?)
+    }
+
+    /// The next frame's text; nothing when none came within [`Link::patience`].
+    ///
+    /// # Errors
+    /// When the connection ended.
+    pub fn poll(&mut self) -> Result<Option<String>, Fault> {
+        loop {
+            match self.socket.read() {
+                Ok(Message::Text(text)) => return Ok(Some(text.as_str().to_owned())),
+                Ok(Message::Close(_)) => return Err("the relay closed the connection".into()),
+                Ok(_) => {}
+                Err(tungstenite::Error::Io(error))
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// Sends a frame.
-    pub(crate) fn say(&mut self, text: String) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    /// When the connection ended.
+    pub fn say(&mut self, text: String) -> Result<(), Fault> {
         Ok(self.socket.send(Message::text(text))?)
     }
 
     /// The next frame's text.
-    pub(crate) fn text(&mut self) -> Result<String, Fault> {
+    ///
+    /// # Errors
+    /// When none comes.
+    pub fn text(&mut self) -> Result<String, Fault> {
         loop {
             match self.socket.read()? {
                 Message::Text(text) => return Ok(text.as_str().to_owned()),
@@ -70,12 +139,18 @@ impl Link {
     }
 
     /// The next frame.
-    pub(crate) fn value(&mut self) -> Result<Value, Fault> {
+    ///
+    /// # Errors
+    /// When none comes.
+    pub fn value(&mut self) -> Result<Value, Fault> {
         Ok(serde_json::from_str(&self.text()?)?)
     }
 
     /// Appends a roster entry.
-    pub(crate) fn append(&mut self, entry: &str) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    /// When it is refused, or the connection ended.
+    pub fn append(&mut self, entry: &str) -> Result<(), Fault> {
         self.say(format!("{{\"t\":\"roster.append\",\"req\":\"r\",\"entry\":{entry}}}"))?;
         loop {
             let frame = self.value()?;
@@ -88,13 +163,19 @@ impl Link {
     }
 
     /// Sends an envelope that is a `send` frame already and waits for its ack.
-    pub(crate) fn send_acked(&mut self, frame: String, id: &str) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    /// When it is refused, or the connection ended.
+    pub fn send_acked(&mut self, frame: String, id: &str) -> Result<(), Fault> {
         self.say(frame)?;
         self.acked(id)
     }
 
     /// Waits for the ack of `id`.
-    pub(crate) fn acked(&mut self, id: &str) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    /// When it is refused, or the connection ended.
+    pub fn acked(&mut self, id: &str) -> Result<(), Fault> {
         loop {
             let text = self.text()?;
             if text.contains("\"ack\"") && text.contains(id) {

@@ -9,17 +9,12 @@ mod commit;
 mod drain;
 mod idle;
 mod latency;
-mod link;
 mod publish;
-mod relay;
-mod team;
 
 use argh::FromArgs;
+use messaging_bench::{Fault, link, relay, team};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-
-/// Anything that stops a workload. The text is shown as the line's `error`.
-type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measure the relay: acked sends, latency, backlog, memory, and one redb commit for comparison.
 #[derive(FromArgs)]

@@ -6,16 +6,19 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// A running relay in a folder of its own.
-pub(crate) struct Relay {
+pub struct Relay {
     child: Child,
-    pub(crate) port: u16,
-    _folder: tempfile::TempDir,
+    /// Where it listens.
+    pub port: u16,
+    folder: tempfile::TempDir,
 }
 
 impl Relay {
     /// Starts the relay with the limits a benchmark has to raise.
-    pub(crate) fn start(program: &Path, folder: &Path) -> Result<Self, Fault> {
-        let folder = tempfile::tempdir_in(folder)?;
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn start(program: &Path, folder: &Path) -> Result<Self, Fault> {
         let raised = [
             ("--frames-per-minute", "1000000000"),
             ("--bytes-per-minute", "1000000000000"),
@@ -27,10 +30,19 @@ impl Relay {
             ("--preauth-per-address", "4096"),
             ("--preauth-connections", "4096"),
         ];
+        Self::start_with(program, folder, &raised)
+    }
+
+    /// Starts the relay with these flags.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn start_with(program: &Path, folder: &Path, flags: &[(&str, &str)]) -> Result<Self, Fault> {
+        let folder = tempfile::tempdir_in(folder)?;
         let mut command = Command::new(program);
         command.args(["--listen", "127.0.0.1:0", "--log-level", "error", "--db"]);
         command.arg(folder.path().join("relay.db"));
-        for (flag, value) in raised {
+        for (flag, value) in flags {
             command.args([flag, value]);
         }
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
@@ -39,18 +51,32 @@ impl Relay {
         BufReader::new(stdout).read_line(&mut line)?;
         let port =
             line.trim().strip_prefix("messaging-relay: ready ").ok_or("the relay did not start")?.parse()?;
-        Ok(Self { child, port, _folder: folder })
+        Ok(Self { child, port, folder })
+    }
+
+    /// Bytes of the store's file.
+    ///
+    /// # Errors
+    /// When it cannot be told.
+    pub fn store_bytes(&self) -> Result<u64, Fault> {
+        Ok(std::fs::metadata(self.folder.path().join("relay.db"))?.len())
     }
 
     /// Resident memory in bytes.
-    pub(crate) fn resident(&self) -> Result<u64, Fault> {
+    ///
+    /// # Errors
+    /// When it cannot be told.
+    pub fn resident(&self) -> Result<u64, Fault> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
         Ok(line.trim().trim_end_matches(" kB").trim().parse::<u64>()? * 1024)
     }
 
     /// CPU time used so far, user and system, in microseconds.
-    pub(crate) fn cpu_micros(&self) -> Result<u64, Fault> {
+    ///
+    /// # Errors
+    /// When it cannot be told.
+    pub fn cpu_micros(&self) -> Result<u64, Fault> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let (_, fields) = stat.rsplit_once(") ").ok_or("no stat")?;
         let fields: Vec<&str> = fields.split(' ').collect();

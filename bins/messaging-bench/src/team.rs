@@ -12,24 +12,31 @@ use messaging_proto::roster::{ApplyOptions, Author, Member, Role, Roster, genesi
 use messaging_proto::ulid::Ulid;
 
 /// One machine.
-pub(crate) struct Machine {
-    pub(crate) key: SigningKey,
-    pub(crate) enc: EncKey,
-    pub(crate) person: PersonId,
+pub struct Machine {
+    /// Its signing key.
+    pub key: SigningKey,
+    /// What is sealed for it is sealed to this.
+    pub enc: EncKey,
+    /// Whose it is.
+    pub person: PersonId,
     label: Label,
 }
 
 /// A team founded at a relay.
-pub(crate) struct Team {
-    pub(crate) id: RealmId,
-    pub(crate) machines: Vec<Machine>,
+pub struct Team {
+    /// Its id.
+    pub id: RealmId,
+    /// Its machines, the admin first.
+    pub machines: Vec<Machine>,
     roster: Roster,
 }
 
 /// An envelope as a `send` frame.
-pub(crate) struct Prepared {
-    pub(crate) id: String,
-    pub(crate) frame: String,
+pub struct Prepared {
+    /// The envelope's id.
+    pub id: String,
+    /// The frame.
+    pub frame: String,
 }
 
 fn machine(index: usize) -> Result<Machine, Fault> {
@@ -57,7 +64,10 @@ impl Machine {
 
 impl Team {
     /// Founds a team of `size` machines; the first is the admin.
-    pub(crate) fn found(port: u16, size: usize) -> Result<Self, Fault> {
+    ///
+    /// # Errors
+    /// When the relay refuses it.
+    pub fn found(port: u16, size: usize) -> Result<Self, Fault> {
         let machines = (0..size).map(machine).collect::<Result<Vec<_>, _>>()?;
         let first = &machines[0];
         let name = TeamName::parse("bench").ok_or("team name")?;
@@ -75,8 +85,20 @@ impl Team {
         Ok(Self { id, machines, roster })
     }
 
+    /// One envelope of its own `index`, with `pad` characters of text.
+    ///
+    /// # Errors
+    /// When it cannot be sealed.
+    pub fn one(&self, from: usize, to: usize, index: u64, pad: usize) -> Result<Prepared, Fault> {
+        let (id, text) = self.envelope(from, to, index, pad)?;
+        Ok(Prepared { id, frame: format!("{{\"env\":{text},\"t\":\"send\"}}") })
+    }
+
     /// `count` envelopes from one machine to the others in turn, each of about `bytes` of canonical text.
-    pub(crate) fn prepare(
+    ///
+    /// # Errors
+    /// When they cannot be sealed.
+    pub fn prepare(
         &self,
         from: usize,
         to: &[usize],
@@ -89,12 +111,7 @@ impl Team {
         if bytes > bare {
             pad = (bytes - bare) * 3 / 4;
         }
-        (0..count)
-            .map(|index| {
-                let (id, text) = self.envelope(from, to[index % to.len()], index as u64, pad)?;
-                Ok(Prepared { id, frame: format!("{{\"env\":{text},\"t\":\"send\"}}") })
-            })
-            .collect()
+        (0..count).map(|index| self.one(from, to[index % to.len()], index as u64, pad)).collect()
     }
 
     fn envelope(&self, from: usize, to: usize, index: u64, pad: usize) -> Result<(String, String), Fault> {
