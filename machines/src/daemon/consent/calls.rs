@@ -3,6 +3,7 @@
 use super::holds::{self, Ask};
 use super::params::{Call, Reply};
 use super::{preview, rows, show_levels, sync};
+use crate::daemon::chats::channels;
 use crate::daemon::ctx::{Answer, Ctx, Outcome, Refusal, obj};
 use crate::daemon::ipc::RpcError;
 use crate::daemon::mail::Mail;
@@ -66,8 +67,15 @@ fn subject(cx: &Ctx<'_, '_>, param: &SubjectParam) -> Outcome<Subject> {
     match param {
         SubjectParam::Person(person) if is_member(cx, person) => Ok(Subject::Person(person.clone())),
         SubjectParam::Person(_) => Err(unknown("the realm knows no such person")),
-        SubjectParam::Channel(_) => Err(unknown("this person is in no such channel")),
+        SubjectParam::Channel(local) => channel(cx, local),
     }
+}
+
+/// §8.2 a channel is named as this machine holds it.
+fn channel(cx: &Ctx<'_, '_>, local: &ChannelName) -> Outcome<Subject> {
+    let channel = channels::by_local(cx.txn, local)?;
+    let channel = channel.ok_or_else(|| unknown("this person is in no such channel"))?;
+    Ok(Subject::Channel(channel.id))
 }
 
 /// What a `grant.set` would make: checked and signed, nothing written.
@@ -120,14 +128,14 @@ fn grant_set(cx: &mut Ctx<'_, '_>, params: &SetGrant) -> Outcome<Answer> {
     let grant = checked(cx, params)?;
     rows::put(cx.txn, &grant)?;
     sync::send(cx, std::slice::from_ref(&grant))?;
-    Ok(Answer::Now(obj([("grant", show(&grant))])))
+    Ok(Answer::Now(obj([("grant", show(cx, &grant)?)])))
 }
 
 /// `grant.list`: newest first.
 fn grant_list(cx: &Ctx<'_, '_>, of: Option<&SubjectParam>) -> Outcome<Answer> {
     let of = of.map(|param| match param {
         SubjectParam::Person(person) => Ok(Subject::Person(person.clone())),
-        SubjectParam::Channel(_) => Err(unknown("this person is in no such channel")),
+        SubjectParam::Channel(local) => channel(cx, local),
     });
     let of = of.transpose()?;
     let wanted = |subject: &Subject| of.as_ref().is_none_or(|of| of == subject);
@@ -137,33 +145,42 @@ fn grant_list(cx: &Ctx<'_, '_>, of: Option<&SubjectParam>) -> Outcome<Answer> {
     let mut reviews = rows::reviews(cx.txn)?;
     reviews.retain(|review| wanted(&review.subject));
     reviews.sort_by_key(|review| Reverse(review.lapsed_at));
-    Ok(Answer::Now(obj([
-        ("grants", Value::Array(grants.iter().map(show).collect())),
-        ("review", Value::Array(reviews.iter().map(show_review).collect())),
-    ])))
+    let shown = grants.iter().map(|grant| show(cx, grant)).collect::<Result<_, _>>()?;
+    let lapsed = reviews.iter().map(|review| show_review(cx, review)).collect::<Result<_, _>>()?;
+    Ok(Answer::Now(obj([("grants", Value::Array(shown)), ("review", Value::Array(lapsed))])))
 }
 
-fn show(grant: &ConsentGrant) -> Value {
+/// A subject as clients see it: a channel with its local name while this person is in it.
+fn show_subject(cx: &Ctx<'_, '_>, subject: &Subject) -> Result<Value, StoreDown> {
+    let mut view = subject.to_value();
+    if let (Subject::Channel(id), Value::Object(view)) = (subject, &mut view) {
+        let channel = channels::get(cx.txn, id)?;
+        set(view, "local", channel.map(|channel| Value::text(channel.local.as_str())));
+    }
+    Ok(view)
+}
+
+fn show(cx: &Ctx<'_, '_>, grant: &ConsentGrant) -> Result<Value, StoreDown> {
     let mut view = Object::new();
-    view.set("subject", grant.subject.to_value());
+    view.set("subject", show_subject(cx, &grant.subject)?);
     show_levels(&mut view, &grant.levels);
     view.set("id", Value::text(grant.id.as_str()));
     view.set("ts", Value::int(grant.ts.0));
     view.set("by", Value::text(grant.by.to_string()));
     set(&mut view, "resignedAt", grant.resigned_at.map(|at| Value::int(at.0)));
-    view.into()
+    Ok(view.into())
 }
 
-fn show_review(review: &Review) -> Value {
+fn show_review(cx: &Ctx<'_, '_>, review: &Review) -> Result<Value, StoreDown> {
     let mut levels = Object::new();
     show_levels(&mut levels, &review.levels);
-    obj([
-        ("subject", review.subject.to_value()),
+    Ok(obj([
+        ("subject", show_subject(cx, &review.subject)?),
         ("by", Value::text(review.by.to_string())),
         ("ts", Value::int(review.ts.0)),
         ("lapsedAt", Value::int(review.lapsed_at.0)),
         ("levels", levels.into()),
-    ])
+    ]))
 }
 
 /// `request.list`.

@@ -14,6 +14,7 @@ pub(crate) use calls::call;
 pub use calls::{SetGrant, SubjectParam};
 pub(crate) use sync::arrived as sync_arrived;
 
+use super::chats::channels;
 use super::ctx::{Ctx, Note, Role, obj};
 use super::mail::peer::set;
 use crate::store::StoreDown;
@@ -62,10 +63,21 @@ pub(crate) fn grant_about(cx: &Ctx<'_, '_>, person: &PersonId) -> Result<Option<
     Ok(grant.filter(|grant| is_current(cx, &grant.by)))
 }
 
-/// What a person may send now. A channel's grants count for its members; this daemon holds no channel.
+/// What a person may send now. A channel's grant counts while the person is a member of it in this machine's view.
 pub(crate) fn policy(cx: &Ctx<'_, '_>, person: &PersonId, now: Wall) -> Result<Policy, StoreDown> {
     let grant = grant_about(cx, person)?;
-    Ok(effective_policy(relation(cx, person), grant.as_ref().map(|grant| &grant.levels), &[], now))
+    let mut of_channels = Vec::new();
+    for grant in rows::about_channels(cx.txn)? {
+        if let Subject::Channel(id) = &grant.subject
+            && is_current(cx, &grant.by)
+            && channels::get(cx.txn, id)?.is_some_and(|channel| channel.has(person))
+        {
+            of_channels.push(grant.levels.clone());
+        }
+    }
+    let of_channels: Vec<&Levels> = of_channels.iter().collect();
+    let of_person = grant.as_ref().map(|grant| &grant.levels);
+    Ok(effective_policy(relation(cx, person), of_person, &of_channels, now))
 }
 
 /// What happens to something a person sent (`§6.9`, "Evaluation").

@@ -31,6 +31,12 @@ pub(crate) fn all(txn: &Txn<'_>) -> Result<Vec<ConsentGrant>, StoreDown> {
     Ok(texts.into_iter().filter_map(|(_, text)| ConsentGrant::from_store(parsed(&text)).ok()).collect())
 }
 
+/// The grants about channels.
+pub(crate) fn about_channels(txn: &Txn<'_>) -> Result<Vec<ConsentGrant>, StoreDown> {
+    let texts = rows::list::<String>(txn, GRANT, &Key::new().bytes(b"c"), GRANTS_PER_PERSON)?;
+    Ok(texts.into_iter().filter_map(|(_, text)| ConsentGrant::from_store(parsed(&text)).ok()).collect())
+}
+
 /// How many grants are held.
 pub(crate) fn count(txn: &Txn<'_>) -> Result<usize, StoreDown> {
     Ok(usize::try_from(rows::counted(txn, "grants")?).unwrap_or(usize::MAX))

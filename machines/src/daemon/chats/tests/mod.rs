@@ -1,9 +1,12 @@
 //! Chats between daemons in memory, through the lines of their clients.
 
+mod channels;
 mod direct;
+mod rules;
 
 use crate::daemon::io::IpcId;
-use crate::daemon::testing::{World, at, text};
+use crate::daemon::testing::{Forged, World, at, text};
+use messaging_proto::envelope::Kind;
 use messaging_proto::json::{FromValue, Value};
 
 /// A team whose machines each have an admin connection that hears `conv` events.
@@ -65,6 +68,42 @@ impl Chat {
         at(&self.ok(number, "conv.list", "{}"), "conversations").as_array().unwrap().to_vec()
     }
 
+    /// The persons of a channel, as a machine knows them.
+    fn members(&mut self, number: usize, room: &str) -> Vec<String> {
+        let list = self.conversations(number);
+        let channel = list.iter().find(|one| text(one, "conversation") == room).unwrap_or_else(|| {
+            panic!("machine {number} holds no {room}: {list:?}");
+        });
+        let persons = at(channel, "persons").as_array().unwrap().iter();
+        persons.map(|person| person.as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The id of a channel.
+    fn channel_id(&mut self, number: usize, room: &str) -> String {
+        let list = self.conversations(number);
+        let channel = list.iter().find(|one| text(one, "conversation") == room).unwrap();
+        text(channel, "id").to_owned()
+    }
+
+    /// Delivers a chat envelope made by hand. What its sender is told: the stage, or the code of a refusal.
+    fn forged(&mut self, from: usize, to: usize, agent: Option<&str>, message: &str, conv: &str) -> String {
+        let conv = if conv.is_empty() { String::new() } else { format!(r#","conv":{conv}"#) };
+        let payload = format!(r#"{{"kind":"message","message":{message}{conv}}}"#);
+        let mut forged = Forged::new(Kind::Message, &payload);
+        forged.from_agent = agent;
+        let envelope = self.world.forge(from, to, &forged);
+        self.world.link(from, false);
+        self.world.nodes[from].clear_queue();
+        assert!(self.world.deliver(to, envelope), "it is acked");
+        let receipt = self.world.nodes[from].first_queued();
+        assert_eq!(self.world.nodes[from].queued(), 1, "one receipt");
+        let receipt = self.world.open(from, &receipt);
+        self.world.nodes[from].clear_queue();
+        self.world.link(from, true);
+        let stage = text(&receipt, "stage");
+        receipt.get("code").and_then(Value::as_str).unwrap_or(stage).to_owned()
+    }
+
     /// The `conv` events since the last call, as `change seq`.
     fn events(&mut self, number: usize) -> Vec<String> {
         let events = self.world.events(number, "conv");
@@ -82,4 +121,19 @@ fn flag(value: &Value, name: &str) -> bool {
 
 fn id(line: &Value) -> String {
     text(line, "id").to_owned()
+}
+
+/// A message of one text with the n-th of these tests' ids.
+fn message(n: usize, words: &str) -> String {
+    format!(r#"{{"messageId":"{}","role":"ROLE_USER","parts":[{{"text":"{words}"}}]}}"#, ulid(n))
+}
+
+/// The n-th id.
+fn ulid(n: usize) -> String {
+    format!("01ARZ3NDEKTSV4RRFFQ69{n:05}")
+}
+
+/// `conv` of an operation on a channel.
+fn op(op: &str, id: &str, name: &str, more: &str) -> String {
+    format!(r#"{{"kind":"channel","op":"{op}","id":"{id}","name":"{name}"{more}}}"#)
 }
