@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 const USAGE: u8 = 2;
 
-static FLAGS: &[Flag] = &[
+pub(crate) static FLAGS: &[Flag] = &[
     Flag {
         name: "home",
         value: "<dir>",

@@ -18,7 +18,7 @@ const fn flag(name: &'static str, value: &'static str, help: &'static str) -> Fl
     Flag { name, value, help, repeats: false }
 }
 
-static FLAGS: &[Flag] = &[
+pub(crate) static FLAGS: &[Flag] = &[
     flag("listen", "<host>:<port>", "where to listen (default 127.0.0.1:8787)"),
     flag("db", "<path>", "the store (default ./relay.db)"),
     flag(

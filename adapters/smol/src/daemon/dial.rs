@@ -23,10 +23,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const DIAL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A byte stream, encrypted or not.
-pub(super) type Wire = Box<dyn Duplex>;
+pub(crate) type Wire = Box<dyn Duplex>;
 
 /// Both directions of a stream.
-pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
@@ -42,6 +42,22 @@ pub(super) async fn dial(url: &str, config: WebSocketConfig) -> Result<WebSocket
 }
 
 async fn attempt(text: &str, config: WebSocketConfig) -> Result<WebSocketStream<Wire>, String> {
+    let fixed = |word: &str| word.to_owned();
+    let wire = open(text).await?;
+    let mut request = text.into_client_request().map_err(|_| fixed("url"))?;
+    request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTO));
+    match client_async_with_config(request, wire, Some(config)).await {
+        Ok((socket, response)) => {
+            let agreed = response.headers().get(SEC_WEBSOCKET_PROTOCOL).is_some_and(|proto| proto == PROTO);
+            if agreed { Ok(socket) } else { Err(fixed("subprotocol")) }
+        }
+        Err(tungstenite::Error::Http(response)) => Err(format!("http {}", response.status().as_u16())),
+        Err(_) => Err(fixed("upgrade")),
+    }
+}
+
+/// A byte stream to the relay at `text`, encrypted when its URL says so. The error is one of a few fixed words.
+pub(crate) async fn open(text: &str) -> Result<Wire, String> {
     let fixed = |word: &str| word.to_owned();
     let url = RelayUrl::parse(text).ok_or_else(|| fixed("url"))?;
     let url = url.url();
@@ -61,16 +77,7 @@ async fn attempt(text: &str, config: WebSocketConfig) -> Result<WebSocketStream<
     } else {
         Box::new(stream)
     };
-    let mut request = text.into_client_request().map_err(|_| fixed("url"))?;
-    request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTO));
-    match client_async_with_config(request, wire, Some(config)).await {
-        Ok((socket, response)) => {
-            let agreed = response.headers().get(SEC_WEBSOCKET_PROTOCOL).is_some_and(|proto| proto == PROTO);
-            if agreed { Ok(socket) } else { Err(fixed("subprotocol")) }
-        }
-        Err(tungstenite::Error::Http(response)) => Err(format!("http {}", response.status().as_u16())),
-        Err(_) => Err(fixed("upgrade")),
-    }
+    Ok(wire)
 }
 
 /// The first address that accepts.

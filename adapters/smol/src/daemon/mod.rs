@@ -2,7 +2,7 @@
 //!
 //! [`run`] is the process, from its options to its exit status; [`start`] is the service in it.
 
-mod dial;
+pub(crate) mod dial;
 mod ipc;
 mod keep;
 mod link;

@@ -1,6 +1,6 @@
 //! People and agents: `contacts`, `people`, `person`, `agents`, `agent` and `notices`.
 
-use super::args::{Agent, Notices, People, Person};
+use super::args::{Agent, Card, Notices, People, Person};
 use super::chats;
 use super::failure::Failure;
 use super::output::{self, FAINT, STRONG};
@@ -30,7 +30,7 @@ pub(super) fn contacts(shell: &mut Shell) -> Result<(), Failure> {
         }
         output::table(&["ADDRESS", "CLIENT", "STATE", "A MESSAGE NOW", "DOING"], &rows)
     });
-    Ok(())
+    shell.as_of(None, true)
 }
 
 fn expect(entry: &Value) -> String {
@@ -92,6 +92,19 @@ pub(super) fn person(shell: &mut Shell, args: Person) -> Result<(), Failure> {
     Ok(())
 }
 
+pub(super) fn card(shell: &mut Shell, args: &Card) -> Result<(), Failure> {
+    let result = shell.call("card.get", object([("person", string(&args.person))]))?;
+    shell.out.result(&result, || {
+        if result.flag("sent") {
+            "They have your contact card."
+        } else {
+            "No contact card was sent: in a team the roster says who everybody is."
+        }
+        .to_owned()
+    });
+    Ok(())
+}
+
 pub(super) fn agents(shell: &mut Shell) -> Result<(), Failure> {
     let result = shell.call("agents.list", object([]))?;
     shell.out.result(&result, || {
@@ -103,7 +116,7 @@ pub(super) fn agents(shell: &mut Shell) -> Result<(), Failure> {
                     output::clean(agent.text("agent")),
                     agent.text("state").to_owned(),
                     agent.int("unread").unwrap_or_default().to_string(),
-                    agent.int("lastAt").map(output::when).unwrap_or_default(),
+                    output::ago(agent.int("lastAt")),
                 ]
             })
             .collect();
@@ -112,7 +125,7 @@ pub(super) fn agents(shell: &mut Shell) -> Result<(), Failure> {
         }
         output::table(&["AGENT", "STATE", "UNREAD", "LAST"], &rows)
     });
-    Ok(())
+    shell.as_of(None, true)
 }
 
 pub(super) fn agent(shell: &mut Shell, args: Agent) -> Result<(), Failure> {
@@ -132,7 +145,7 @@ pub(super) fn agent(shell: &mut Shell, args: Agent) -> Result<(), Failure> {
                 vec![
                     output::clean(conversation.text("conversation")),
                     conversation.int("unread").unwrap_or_default().to_string(),
-                    conversation.int("lastAt").map(output::when).unwrap_or_default(),
+                    output::ago(conversation.int("lastAt")),
                 ]
             })
             .collect();
@@ -160,6 +173,7 @@ pub(super) fn notices(shell: &mut Shell, args: &Notices) -> Result<(), Failure> 
         let lines: Vec<String> = list.items("notices").iter().map(describe).collect();
         if lines.is_empty() { "Nothing new.".to_owned() } else { lines.join("\n") }
     });
+    shell.as_of(None, true)?;
     let ids: Vec<Value> = list.items("notices").iter().map(|notice| string(notice.text("id"))).collect();
     if args.ack && !ids.is_empty() {
         shell.call("notice.ack", object([("ids", array(ids))]))?;

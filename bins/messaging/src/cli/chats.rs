@@ -1,14 +1,15 @@
 //! Lines in chats: `send` to a person or a channel, `chats`, `chat …`, `channel …`, `search`, and conversations.
 
 use super::args::{ChannelVerb, ChatVerb, Search, Send};
+use super::chat;
 use super::failure::Failure;
-use super::output::{self, BAD, FAINT, STRONG, WAITING};
+use super::output::{self, BAD, FAINT, GOOD, STRONG, WAITING};
 use super::shell::Shell;
 use super::value::{Read, array, number, object, string};
 use serde_json::Value;
 
 /// The room an address of a line names.
-fn room(shell: &mut Shell, to: &str) -> Result<String, Failure> {
+pub(super) fn room(shell: &mut Shell, to: &str) -> Result<String, Failure> {
     if let Some(name) = to.strip_prefix('#') {
         return Ok(format!("channel:{name}"));
     }
@@ -37,8 +38,16 @@ pub(super) fn line(shell: &mut Shell, args: &Send, text: Option<String>) -> Resu
     }
     let result = shell.call("person.send", object(members))?;
     shell.out.result(&result, || {
-        let id = result.get("line").map(|line| line.text("id").to_owned()).unwrap_or_default();
-        format!("Written. {FAINT}{id}{FAINT:#}")
+        let line = result.get("line").cloned().unwrap_or(Value::Null);
+        let (style, state, meaning) = match line.maybe("state") {
+            Some("delivered") => (GOOD, "delivered", "on a machine of theirs; not that they read it"),
+            Some("held") => (WAITING, "held", "their person must accept it first"),
+            Some("refused") => (BAD, "refused", "they do not take lines from you"),
+            Some(_) => (WAITING, "sent", "stored here and on its way; not yet on a machine of theirs"),
+            None => (GOOD, "written", "in your own notes"),
+        };
+        let id = line.text("id");
+        format!("{style}{state}{style:#} {FAINT}{id}{FAINT:#}: {meaning}.\n{FAINT}Follow it: messaging chat {}{FAINT:#}", output::clean(&args.to))
     });
     Ok(())
 }
@@ -53,7 +62,7 @@ pub(super) fn list(shell: &mut Shell) -> Result<(), Failure> {
                 vec![
                     output::clean(conversation.text("conversation")),
                     conversation.int("unread").unwrap_or_default().to_string(),
-                    conversation.int("lastAt").map(output::when).unwrap_or_default(),
+                    output::ago(conversation.int("lastAt")),
                 ]
             })
             .collect();
@@ -62,11 +71,13 @@ pub(super) fn list(shell: &mut Shell) -> Result<(), Failure> {
         }
         output::table(&["CONVERSATION", "UNREAD", "LAST"], &rows)
     });
-    Ok(())
+    let more = (list.items("conversations").len() >= 100).then_some("only the latest 100 are listed");
+    shell.as_of(more, true)
 }
 
 pub(super) fn run(shell: &mut Shell, verb: ChatVerb) -> Result<(), Failure> {
     match verb {
+        ChatVerb::With(args) => chat::run(shell, &args),
         ChatVerb::MarkRead(args) => {
             let up_to = match args.up_to {
                 Some(up_to) => up_to,
@@ -155,7 +166,8 @@ pub(super) fn search(shell: &mut Shell, args: Search) -> Result<(), Failure> {
             .collect();
         if hits.is_empty() { "Nothing found.".to_owned() } else { hits.join("\n") }
     });
-    Ok(())
+    let more = (result.items("hits").len() >= 20).then_some("only the latest 20 are listed");
+    shell.as_of(more, true)
 }
 
 /// `read --with`.

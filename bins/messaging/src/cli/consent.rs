@@ -1,14 +1,17 @@
 //! Consent: `requests`, `answer`, `grants` and `grant`.
 
-use super::args::{Answer, Grant, Grants};
-use super::failure::Failure;
+use super::args::{Answer, Grant, Grants, Requests, TRUST_LONGEST};
+use super::failure::{Exit, Failure};
 use super::output::{self, FAINT, STRONG};
 use super::shell::Shell;
 use super::value::{Read, number, object, string};
 use serde_json::Value;
 
-pub(super) fn requests(shell: &mut Shell) -> Result<(), Failure> {
+pub(super) fn requests(shell: &mut Shell, args: &Requests) -> Result<(), Failure> {
     let list = shell.call("request.list", object([]))?;
+    if args.answer {
+        return answer_each(shell, &list);
+    }
     shell.out.result(&list, || {
         let mut lines = Vec::new();
         for ask in list.items("asks") {
@@ -36,6 +39,53 @@ pub(super) fn requests(shell: &mut Shell) -> Result<(), Failure> {
         lines.push(format!("{FAINT}Answer: messaging answer <id> once|always|decline|block{FAINT:#}"));
         lines.join("\n")
     });
+    shell.as_of(None, true)
+}
+
+/// Shows every held request and asks for its answer.
+fn answer_each(shell: &mut Shell, list: &Value) -> Result<(), Failure> {
+    if !output::can_ask() {
+        return Err(Failure::usage("--answer asks, and there is no terminal to ask on")
+            .with_remedy("use `messaging answer <id> <answer> --yes`."));
+    }
+    let asks = list.items("asks");
+    if asks.is_empty() {
+        output::page("Nothing waits for you.\n");
+    }
+    for (at, ask) in asks.iter().enumerate() {
+        output::page(&format!(
+            "\n{STRONG}{} of {}{STRONG:#}: {} from {} for your agent {}\n    {}\n",
+            at + 1,
+            asks.len(),
+            ask.text("kind"),
+            output::clean(ask.text("address")),
+            output::clean(ask.text("session")),
+            output::clean(ask.text("preview"))
+        ));
+        let answer = loop {
+            match shell.ask("o)nce, a)lways, d)ecline, b)lock, s)kip, q)uit?")?.as_str() {
+                "o" | "once" => break "once",
+                "a" | "always" => break "always",
+                "d" | "decline" => break "decline",
+                "b" | "block" => break "block",
+                "s" | "skip" | "" => break "",
+                "q" | "quit" => return Ok(()),
+                _ => {}
+            }
+        };
+        if answer.is_empty() {
+            continue;
+        }
+        let params = || object([("id", string(ask.text("id"))), ("answer", string(answer))]);
+        let preview = shell.call("request.answer.preview", params())?;
+        match shell.confirm(preview.text("sentence"), false) {
+            Ok(()) => {}
+            Err(no) if no.exit() == Exit::Declined => continue,
+            Err(error) => return Err(error),
+        }
+        shell.call("request.answer", params())?;
+        output::page("Answered.\n");
+    }
     Ok(())
 }
 
@@ -119,9 +169,15 @@ pub(super) fn grant(shell: &mut Shell, args: Grant) -> Result<(), Failure> {
             members.push((member, string(level)));
         }
     }
-    if let Some(days) = args.trust {
-        let until = now_ms().saturating_add(days.saturating_mul(86_400_000));
-        members.push(("trustedUntil", number(until)));
+    match args.trust.as_deref() {
+        None => {}
+        Some(TRUST_LONGEST) => members.push(("trust", Value::Bool(true))),
+        Some(days) => {
+            let days: u64 =
+                days.parse().map_err(|_| Failure::usage("--trust takes a number of days, or nothing"))?;
+            let until = output::now().saturating_add(days.saturating_mul(86_400_000));
+            members.push(("trustedUntil", number(until)));
+        }
     }
     match args.discoverable.as_deref() {
         Some("yes") => members.push(("discoverable", Value::Bool(true))),
@@ -145,10 +201,4 @@ pub(super) fn grant(shell: &mut Shell, args: Grant) -> Result<(), Failure> {
             .unwrap_or_default()
     });
     Ok(())
-}
-
-fn now_ms() -> u64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -1,9 +1,11 @@
 //! Errors as a person meets them: the code first, one next step last, and the exit status.
 
+use super::remedy::remedy;
+use messaging_proto::Code;
 use messaging_smol::client::ClientError;
 use std::process::ExitCode;
 
-/// How `messaging` ends.
+/// How `messaging` ends. SIGINT is 130: `messaging_smol::interrupt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// An error with a code.
@@ -30,12 +32,19 @@ pub(crate) struct Failure {
     pub(crate) text: String,
     pub(crate) remedy: String,
     pub(crate) reason: Option<String>,
+    /// The result has said it already: only the exit status is left.
+    pub(crate) quiet: bool,
 }
 
 impl Failure {
     /// An error with the remedy of its code.
     pub(crate) fn new(code: &str, text: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), text: text.into(), remedy: remedy(code).to_owned(), reason: None }
+        let step = match code {
+            "usage" => "run `messaging help <verb>`.",
+            "answered_no" => "nothing was changed.",
+            _ => remedy(Code::from_text(code).unwrap_or(Code::Internal)).step,
+        };
+        Self { code: code.to_owned(), text: text.into(), remedy: step.to_owned(), reason: None, quiet: false }
     }
 
     /// The arguments are wrong in a way the parser could not see.
@@ -46,6 +55,12 @@ impl Failure {
     /// The same error with another next step.
     pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = remedy.into();
+        self
+    }
+
+    /// The same error without words.
+    pub(crate) const fn quietly(mut self) -> Self {
+        self.quiet = true;
         self
     }
 
@@ -71,39 +86,5 @@ impl From<ClientError> for Failure {
             failure.remedy = format!("wait {} s, then try once more.", ms.div_ceil(1000).max(1));
         }
         failure
-    }
-}
-
-/// The one next step of each code.
-fn remedy(code: &str) -> &'static str {
-    match code {
-        "usage" => "run `messaging help <verb>`.",
-        "invalid_request" => "correct the named field and try again.",
-        "no_recipients" | "unknown_address" => "run `messaging contacts` and use an address it lists.",
-        "unknown_session" => "run `messaging contacts` and pick an agent that runs.",
-        "ambiguous_address" => "add @label to the address.",
-        "not_found" => "list again and use a name or an id from that list.",
-        "refused" | "declined" => "talk to them another way; do not retry.",
-        "rate_limited" => "wait a minute, then try once.",
-        "loop_guard" => "stop the two agents from answering each other.",
-        "too_large" => "shorten it, or attach a file.",
-        "secret_refused" => "remove the credential and send it another way.",
-        "expired" => {
-            "send it again if it still matters; check both clocks with `date` if it keeps happening."
-        }
-        "relay_unavailable" => "check the relay with `messaging status`, then try again.",
-        "invalid_state" => "look at the state with `messaging status`, then act on it.",
-        "forbidden" => "ask an admin of the team, or check who owns the home folder.",
-        "roster_conflict" => "try again; the team changed at the same moment.",
-        "invite_invalid" => "ask for a new ticket.",
-        "no_identity" => {
-            "create a team with `messaging team create`, or join one with `messaging team join`."
-        }
-        "not_member" => "ask an admin of the team for a new ticket.",
-        "daemon_unavailable" => "run `messaging daemon start`.",
-        "daemon_mismatch" => "run `messaging daemon stop`, then `messaging daemon start`.",
-        "store_refused" => "upgrade messaging and keep the home folder as it is.",
-        "answered_no" => "nothing was changed.",
-        _ => "look into the daemon's log: logs/messagingd.log in the home folder.",
     }
 }

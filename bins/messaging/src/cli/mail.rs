@@ -3,6 +3,7 @@
 use super::args::{Inbox, Read as ReadArgs, Send, Sent};
 use super::chats;
 use super::failure::Failure;
+use super::outgoing;
 use super::output::{self, BAD, FAINT, GOOD, STRONG, WAITING};
 use super::shell::{Shell, text_or_stdin};
 use super::value::{Read, array, number, object, string};
@@ -122,29 +123,22 @@ pub(super) fn inbox(shell: &mut Shell, args: &Inbox) -> Result<(), Failure> {
             list = shell.call_keyed("inbox.list", params())?;
         }
     }
-    let status = shell.call("daemon.status", object([]))?;
-    shell.out.result(&list, || describe_inbox(&list, &status));
-    Ok(())
+    shell.out.result(&list, || describe_inbox(&list, args.all));
+    let more = list.maybe("nextCursor").map(|_| "a larger --limit shows older ones");
+    shell.as_of(more, true)
 }
 
-fn describe_inbox(list: &Value, status: &Value) -> String {
-    let connected = status.get("relay").is_some_and(|relay| relay.text("state") == "connected");
-    // An empty inbox and one that cannot be known must not look the same.
-    let certainty = if connected {
-        String::new()
-    } else {
-        format!("\n{WAITING}The relay is not connected: newer mail may wait there.{WAITING:#}")
-    };
+fn describe_inbox(list: &Value, all: bool) -> String {
     let items = list.items("items");
     if items.is_empty() {
-        return format!("Nothing unread.{certainty}");
+        return if all { "Nothing here." } else { "Nothing unread." }.to_owned();
     }
     let rows: Vec<Vec<String>> = items
         .iter()
         .map(|item| {
             vec![
                 item.text("id").to_owned(),
-                item.int("at").map(output::when).unwrap_or_default(),
+                output::ago(item.int("at")),
                 peer(item.get("from")),
                 item.text("kind").to_owned(),
                 item.text("stage").to_owned(),
@@ -152,8 +146,7 @@ fn describe_inbox(list: &Value, status: &Value) -> String {
             ]
         })
         .collect();
-    let table = output::table(&["ID", "AT", "FROM", "KIND", "STAGE", "PREVIEW"], &rows);
-    format!("{table}{certainty}")
+    output::table(&["ID", "AT", "FROM", "KIND", "STAGE", "PREVIEW"], &rows)
 }
 
 /// The other end of an item.
@@ -220,7 +213,8 @@ pub(super) fn parts(parts: &[Value]) -> String {
 }
 
 pub(super) fn sent(shell: &mut Shell, args: &Sent) -> Result<(), Failure> {
-    let item = shell.call_keyed("item.read", [("id", string(&args.id))])?;
+    let Some(id) = &args.id else { return outgoing::run(shell) };
+    let item = shell.call_keyed("item.read", [("id", string(id))])?;
     if item.text("kind") != "sent" {
         return Err(Failure::new("not_found", "that is mail you received; `messaging read` shows it"));
     }

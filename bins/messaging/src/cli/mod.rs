@@ -5,16 +5,28 @@
 
 mod agents;
 mod args;
+mod chat;
 mod chats;
 mod consent;
 mod daemon;
+mod device;
+mod doctor;
 mod failure;
+mod generate;
+mod identity;
+mod log;
 mod mail;
+mod outgoing;
 mod output;
+mod progress;
+mod remedy;
+mod service;
 mod shell;
+mod table;
 mod tasks;
 mod team;
 mod value;
+mod verbs;
 
 use args::{Cli, Verb};
 use failure::Exit;
@@ -48,7 +60,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         ["daemon", "run", flags @ ..] => {
             return crate::messagingd::run("messaging daemon run", hoisted.home.as_deref(), flags);
         }
-        ["--version" | "version"] => return version(hoisted.json),
+        ["--version"] => return version(hoisted.json),
         ["help"] => return parse_and_run(&["--help"], &hoisted),
         ["help", verb @ ..] => {
             let mut words = verb.to_vec();
@@ -71,7 +83,14 @@ fn parse_and_run(words: &[&str], hoisted: &args::Hoisted) -> ExitCode {
     };
     let out = Output::new(hoisted.json);
     let mut shell = Shell::new(hoisted.home.clone(), out, cli.r#as);
-    match dispatch(&mut shell, cli.verb) {
+    if matches!(cli.verb, Verb::Version(_)) {
+        return version(hoisted.json);
+    }
+    messaging_smol::interrupt::exit_on_interrupt(output::restore);
+    let autostart =
+        std::env::var("MESSAGING_AUTOSTART").is_ok_and(|value| value == "1") && needs_daemon(&cli.verb);
+    let started = if autostart { shell.autostart() } else { Ok(()) };
+    match started.and_then(|()| dispatch(&mut shell, cli.verb)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => shell.out.fail(&failure),
     }
@@ -83,7 +102,7 @@ fn dispatch(shell: &mut Shell, verb: Verb) -> Result<(), Failure> {
         Verb::Daemon(args) => daemon::run(shell, args.verb),
         Verb::Status(args) => daemon::status(shell, &args),
         Verb::Team(args) => team::run(shell, args.verb),
-        Verb::Identity(args) => team::identity(shell, args.verb),
+        Verb::Identity(args) => identity::run(shell, args.verb),
         Verb::Contacts(_) => agents::contacts(shell),
         Verb::Send(args) => mail::send(shell, args),
         Verb::Inbox(args) => mail::inbox(shell, &args),
@@ -99,12 +118,39 @@ fn dispatch(shell: &mut Shell, verb: Verb) -> Result<(), Failure> {
         Verb::Person(args) => agents::person(shell, args),
         Verb::Grants(args) => consent::list(shell, args),
         Verb::Grant(args) => consent::grant(shell, args),
-        Verb::Requests(_) => consent::requests(shell),
+        Verb::Requests(args) => consent::requests(shell, &args),
         Verb::Answer(args) => consent::answer(shell, args),
         Verb::Agents(_) => agents::agents(shell),
         Verb::Agent(args) => agents::agent(shell, args),
         Verb::Notices(args) => agents::notices(shell, &args),
+        Verb::Card(args) => agents::card(shell, &args),
+        Verb::Contact(args) => device::contact(shell, &args),
+        Verb::Device(args) => device::run(shell, &args.verb),
+        Verb::Erase(_) => device::erase(shell),
+        Verb::Doctor(_) => doctor::run(shell),
+        Verb::Explain(args) => remedy::explain(shell, &args),
+        Verb::Log(args) => log::run(shell, &args),
+        Verb::Service(args) => service::run(shell, &args.verb),
+        Verb::Completions(args) => generate::completions(shell, &args),
+        Verb::Man(args) => generate::pages(shell, &args),
+        Verb::Version(_) => Ok(()),
     }
+}
+
+/// Whether a verb talks to the daemon and does not itself start, stop or judge it.
+const fn needs_daemon(verb: &Verb) -> bool {
+    !matches!(
+        verb,
+        Verb::Demo(_)
+            | Verb::Daemon(_)
+            | Verb::Doctor(_)
+            | Verb::Explain(_)
+            | Verb::Log(_)
+            | Verb::Service(_)
+            | Verb::Completions(_)
+            | Verb::Man(_)
+            | Verb::Version(_)
+    )
 }
 
 fn usage(message: &str) -> ExitCode {

@@ -55,8 +55,21 @@ impl Output {
         page(&format!("{}\n", escape_hidden(&text)));
     }
 
+    /// A remark about a result, such as that it is not all there is: beside the text on a terminal, and on stderr where
+    /// stdout is read by a program.
+    pub(crate) fn note(self, text: &str) {
+        if self.json || columns().is_none() {
+            complain(text);
+        } else {
+            page(&line_end(text));
+        }
+    }
+
     /// An error: on stderr as text, on stdout as a document with `--json`.
     pub(crate) fn fail(self, failure: &Failure) -> ExitCode {
+        if failure.quiet {
+            return failure.exit().into();
+        }
         let message = format!("{}: {}", failure.code, failure.text);
         if self.json {
             let mut members = vec![
@@ -69,7 +82,7 @@ impl Output {
             }
             self.document(&object([("error", object(members))]));
         } else {
-            complain(&format!("messaging: {message}\nNext: {}", failure.remedy));
+            complain(&format!("messaging: {}\nNext: {}", clean(&message), clean(&failure.remedy)));
         }
         failure.exit().into()
     }
@@ -83,6 +96,13 @@ pub(crate) fn page(text: &str) {
 /// Prints a line to stderr.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(anstream::stderr(), "{text}");
+}
+
+/// Gives the terminal back as it was found.
+pub(crate) fn restore() {
+    if std::io::stdout().is_terminal() {
+        page("\u{1b}[?25h\n");
+    }
 }
 
 /// Whether a person can be asked: both ends are a terminal.
@@ -100,29 +120,53 @@ pub(crate) fn clean_lines(text: &str) -> String {
     terminal_safe(text)
 }
 
-/// Rows as aligned columns on a terminal and as tab-separated values in a pipe.
-pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
-    if !std::io::stdout().is_terminal() {
-        let mut lines = vec![header.join("\t")];
-        lines.extend(rows.iter().map(|row| row.join("\t")));
-        return lines.join("\n");
+/// How wide the terminal on standard output is; nothing when it is a pipe or a file.
+pub(crate) fn columns() -> Option<usize> {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return None;
     }
-    let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+    let size = rustix::termios::tcgetwinsize(&stdout).ok();
+    Some(size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns >= 20).unwrap_or(80))
+}
+
+/// Rows as columns that fit the terminal, and as tab-separated values in a pipe.
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    match columns() {
+        Some(columns) => super::table::layout(header, rows, columns),
+        None => {
+            let mut lines = vec![header.join("\t")];
+            lines.extend(rows.iter().map(|row| row.join("\t")));
+            lines.join("\n")
         }
     }
-    let line = |cells: Vec<&str>| {
-        let padded = cells
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.chars().count())));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    let mut lines = vec![format!("{FAINT}{}{FAINT:#}", line(header.to_vec()))];
-    lines.extend(rows.iter().map(|row| line(row.iter().map(String::as_str).collect())));
-    lines.join("\n")
+}
+
+/// A point in time: how long ago on a terminal, the time itself in a pipe.
+pub(crate) fn ago(at: Option<u64>) -> String {
+    match (at, columns()) {
+        (None, _) => String::new(),
+        (Some(at), None) => when(at),
+        (Some(at), Some(_)) => span(now().saturating_sub(at)),
+    }
+}
+
+/// A span of time in its largest unit.
+pub(crate) fn span(ms: u64) -> String {
+    match ms / 1000 {
+        0 => "now".to_owned(),
+        seconds @ 1..=119 => format!("{seconds} s"),
+        seconds @ 120..=7199 => format!("{} min", seconds / 60),
+        seconds @ 7200..=172_799 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// Now, in milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn line_end(text: &str) -> String {

@@ -1,14 +1,19 @@
 //! What every verb needs: the home, a connection to its daemon, and this terminal's session.
 
 use super::failure::Failure;
-use super::output::{self, Output};
+use super::output::{self, FAINT, Output, WAITING};
+use super::progress::Progress;
 use super::value::{Read, object, string};
 use messaging_smol::client::{Client, Options};
 use messaging_smol::home::Home;
+use messaging_smol::supervise;
 use serde_json::Value;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// How long a daemon may take to serve.
+const START_WAIT: Duration = Duration::from_secs(10);
 
 /// One run of `messaging`.
 pub(crate) struct Shell {
@@ -41,7 +46,43 @@ impl Shell {
 
     /// Calls a method of the daemon.
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
-        Ok(self.client()?.call(method, params)?)
+        let client = self.client()?;
+        let _progress = Progress::start("waiting for the daemon");
+        Ok(client.call(method, params)?)
+    }
+
+    /// Starts the daemon when none answers, and says so: for verbs that a person stays in, and for all when
+    /// `MESSAGING_AUTOSTART` is 1.
+    pub(crate) fn autostart(&self) -> Result<(), Failure> {
+        let home = self.home()?;
+        let program = std::env::current_exe()
+            .map_err(|_| Failure::new("daemon_unavailable", "this program cannot find itself"))?;
+        let progress = Progress::start("starting the daemon");
+        let started = supervise::start(&program, &["daemon", "run"], &home, START_WAIT)?;
+        drop(progress);
+        if !started.already {
+            output::complain(&format!("Started the daemon (pid {}).", started.pid));
+        }
+        Ok(())
+    }
+
+    /// When a list was true and whether it is all there is, beside it. `more` says how to see the rest, when the list was
+    /// cut; `depends` whether others could have added to it while the relay was out of reach.
+    pub(crate) fn as_of(&mut self, more: Option<&str>, depends: bool) -> Result<(), Failure> {
+        let health = self.call("daemon.health", object([]))?;
+        let connected = health.text("relay") == "connected";
+        let at = output::when(output::now());
+        if depends && !connected {
+            self.out.note(&format!(
+                "{WAITING}As of {at}, not known to be complete: the relay is {}. What others did since is not here.{WAITING:#}",
+                health.text("relay")
+            ));
+        } else if let Some(more) = more {
+            self.out.note(&format!("{FAINT}As of {at}; there is more: {more}{FAINT:#}"));
+        } else if !self.out.is_json() {
+            self.out.note(&format!("{FAINT}As of {at}, complete.{FAINT:#}"));
+        }
+        Ok(())
     }
 
     /// The next event the daemon sends, or nothing when `wait` passes.
@@ -78,6 +119,16 @@ impl Shell {
         self.call(method, object(params))
     }
 
+    /// Asks on the terminal; an ended input is an answer of no.
+    pub(crate) fn ask(&self, question: &str) -> Result<String, Failure> {
+        output::complain(question);
+        let mut answer = String::new();
+        match std::io::stdin().read_line(&mut answer) {
+            Ok(count) if count > 0 => Ok(answer.trim().to_owned()),
+            _ => Err(Failure::new("answered_no", "there was no answer")),
+        }
+    }
+
     /// Shows what is about to happen and asks, unless `yes`.
     pub(crate) fn confirm(&self, sentence: &str, yes: bool) -> Result<(), Failure> {
         if yes {
@@ -87,13 +138,9 @@ impl Shell {
             return Err(Failure::usage("this asks before it acts, and there is no terminal to ask on")
                 .with_remedy("add --yes."));
         }
-        output::complain(&format!("{}\nGo on? y/N", output::clean(sentence)));
-        let mut answer = String::new();
-        let read = std::io::stdin().read_line(&mut answer);
-        if read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
-            Ok(())
-        } else {
-            Err(Failure::new("answered_no", "you answered no"))
+        match self.ask(&format!("{}\nGo on? y/N", output::clean(sentence)))?.as_str() {
+            "y" | "Y" | "yes" => Ok(()),
+            _ => Err(Failure::new("answered_no", "you answered no")),
         }
     }
 }

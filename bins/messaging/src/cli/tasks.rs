@@ -27,7 +27,7 @@ pub(super) fn list(shell: &mut Shell, args: Tasks) -> Result<(), Failure> {
                     task.text("role").to_owned(),
                     peer(task.get("peer")),
                     short_state(task.text("state")),
-                    task.int("updatedAt").map(output::when).unwrap_or_default(),
+                    output::ago(task.int("updatedAt")),
                     output::clean(task.text("title")),
                 ]
             })
@@ -37,7 +37,8 @@ pub(super) fn list(shell: &mut Shell, args: Tasks) -> Result<(), Failure> {
         }
         output::table(&["TASK", "ROLE", "WITH", "STATE", "UPDATED", "TITLE"], &rows)
     });
-    Ok(())
+    let more = list.maybe("nextCursor").map(|_| "--role and --state narrow it");
+    shell.as_of(more, true)
 }
 
 pub(super) fn run(shell: &mut Shell, verb: TaskVerb) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
-//! `team …` and `identity …`.
+//! `team …`.
 
-use super::args::{IdentityVerb, STDIN, TeamCreate, TeamJoin, TeamVerb};
+use super::args::{STDIN, TeamCreate, TeamJoin, TeamVerb};
 use super::failure::Failure;
 use super::output::{self, FAINT, STRONG};
 use super::shell::{Shell, text_or_stdin};
@@ -227,35 +227,4 @@ fn describe(info: &Value) -> String {
     }
     text.push_str(&format!("\n\n{FAINT}team card (public): {}{FAINT:#}", info.text("card")));
     text
-}
-
-pub(super) fn identity(shell: &mut Shell, verb: IdentityVerb) -> Result<(), Failure> {
-    match verb {
-        IdentityVerb::Show(_) => {
-            let device = shell.call("device.status", object([]))?;
-            shell.out.result(&device, || match device.maybe("device") {
-                Some(id) => {
-                    let member = match device.maybe("person") {
-                        Some(person) => {
-                            format!(", {}@{}", output::clean(person), output::clean(device.text("label")))
-                        }
-                        None => String::new(),
-                    };
-                    format!("{id}\n{}{member}", device.text("binding"))
-                }
-                None => "This machine has no keys yet.".to_owned(),
-            });
-        }
-        IdentityVerb::RotateEnc(_) => {
-            let result = shell.call("identity.rotateEnc", object([]))?;
-            shell.out.result(&result, || {
-                format!(
-                    "The encryption key is now {}. The old one opens mail on its way until {}.",
-                    result.text("enc"),
-                    output::when(result.int("until").unwrap_or_default())
-                )
-            });
-        }
-    }
-    Ok(())
 }

@@ -1,10 +1,14 @@
 //! Verbs about chats.
 
-use argh::FromArgs;
+use argh::{ArgsInfo, FromArgs};
 
 /// find lines in your chats
-#[derive(FromArgs)]
-#[argh(subcommand, name = "search")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "search",
+    example = "messaging search \"release notes\"\nmessaging search deploy --in channel:eng"
+)]
 pub(crate) struct Search {
     /// words that must all occur
     #[argh(positional)]
@@ -15,28 +19,54 @@ pub(crate) struct Search {
 }
 
 /// your conversations with people and channels
-#[derive(FromArgs)]
-#[argh(subcommand, name = "chats")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "chats", example = "messaging chats")]
 pub(crate) struct Chats {}
 
-/// mark a conversation read, or follow new lines
-#[derive(FromArgs)]
-#[argh(subcommand, name = "chat")]
+/// chat with a person or a channel, line by line; mark a conversation read; or follow all changes
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "chat",
+    example = "messaging chat bob\nmessaging chat \"#eng\"\nmessaging chat mark-read dm:bob"
+)]
 pub(crate) struct Chat {
     #[argh(subcommand)]
     pub(crate) verb: ChatVerb,
 }
 
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand)]
 pub(crate) enum ChatVerb {
+    With(ChatWith),
     MarkRead(ChatMarkRead),
     Follow(ChatFollow),
 }
 
+/// the same as `messaging chat <person|#channel>`: history, then new lines as they come; what you type is sent
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "with",
+    example = "messaging chat bob\nmessaging chat \"#eng\" --history 100\nmessaging chat me",
+    note = "In the chat, /help lists what else you can type. The end of input or Ctrl-C leaves."
+)]
+pub(crate) struct ChatWith {
+    /// a person, #channel or me
+    #[argh(positional)]
+    pub(crate) to: String,
+    /// how many earlier lines to show (default 20)
+    #[argh(option, default = "20")]
+    pub(crate) history: u64,
+}
+
 /// mark a conversation read
-#[derive(FromArgs)]
-#[argh(subcommand, name = "mark-read")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "mark-read",
+    example = "messaging chat mark-read dm:bob\nmessaging chat mark-read channel:eng --up-to 120"
+)]
 pub(crate) struct ChatMarkRead {
     /// dm:<person> or channel:<name>
     #[argh(positional)]
@@ -47,8 +77,12 @@ pub(crate) struct ChatMarkRead {
 }
 
 /// print changes as they happen, one line each
-#[derive(FromArgs)]
-#[argh(subcommand, name = "follow")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "follow",
+    example = "messaging chat follow\nmessaging chat follow --since 120 --json"
+)]
 pub(crate) struct ChatFollow {
     /// start after this change number
     #[argh(option)]
@@ -56,7 +90,7 @@ pub(crate) struct ChatFollow {
 }
 
 /// create, extend, leave or prune a channel
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,
     name = "channel",
@@ -67,7 +101,7 @@ pub(crate) struct Channel {
     pub(crate) verb: ChannelVerb,
 }
 
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand)]
 pub(crate) enum ChannelVerb {
     Create(ChannelCreate),
@@ -77,8 +111,8 @@ pub(crate) enum ChannelVerb {
 }
 
 /// create a channel with these people
-#[derive(FromArgs)]
-#[argh(subcommand, name = "create")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "create", example = "messaging channel create eng bob carol")]
 pub(crate) struct ChannelCreate {
     /// the channel's name
     #[argh(positional)]
@@ -89,8 +123,8 @@ pub(crate) struct ChannelCreate {
 }
 
 /// bring people into a channel
-#[derive(FromArgs)]
-#[argh(subcommand, name = "invite")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "invite", example = "messaging channel invite eng dave")]
 pub(crate) struct ChannelInvite {
     /// the channel's name
     #[argh(positional)]
@@ -101,8 +135,8 @@ pub(crate) struct ChannelInvite {
 }
 
 /// remove people from a channel
-#[derive(FromArgs)]
-#[argh(subcommand, name = "remove")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "remove", example = "messaging channel remove eng dave")]
 pub(crate) struct ChannelRemove {
     /// the channel's name
     #[argh(positional)]
@@ -113,8 +147,8 @@ pub(crate) struct ChannelRemove {
 }
 
 /// leave a channel
-#[derive(FromArgs)]
-#[argh(subcommand, name = "leave")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "leave", example = "messaging channel leave eng")]
 pub(crate) struct ChannelLeave {
     /// the channel's name
     #[argh(positional)]

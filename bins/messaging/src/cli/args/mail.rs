@@ -1,10 +1,10 @@
 //! Verbs about mail and tasks.
 
-use argh::FromArgs;
+use argh::{ArgsInfo, FromArgs};
 use std::path::PathBuf;
 
 /// write to an agent, a person, a channel, or give an agent a task
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,
     name = "send",
@@ -44,7 +44,7 @@ pub(crate) struct Send {
 }
 
 /// mail and task requests to this terminal, unread ones first shown
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,
     name = "inbox",
@@ -63,7 +63,7 @@ pub(crate) struct Inbox {
 }
 
 /// read one message or a conversation
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,
     name = "read",
@@ -84,18 +84,22 @@ pub(crate) struct Read {
     pub(crate) limit: Option<u64>,
 }
 
-/// how far something you sent has come
-#[derive(FromArgs)]
-#[argh(subcommand, name = "sent")]
+/// what is not read yet of all your agents sent, how long, why, and to whom; or how far one message has come
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "sent", example = "messaging sent\nmessaging sent 01M7Q5F6K8FS28ZVG7YPT2PQY9")]
 pub(crate) struct Sent {
     /// the envelope's id, as `send` printed it
     #[argh(positional)]
-    pub(crate) id: String,
+    pub(crate) id: Option<String>,
 }
 
 /// tasks this terminal asked for or was asked
-#[derive(FromArgs)]
-#[argh(subcommand, name = "tasks")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "tasks",
+    example = "messaging tasks\nmessaging tasks --role executor --state working"
+)]
 pub(crate) struct Tasks {
     /// requester or executor
     #[argh(option)]
@@ -106,14 +110,18 @@ pub(crate) struct Tasks {
 }
 
 /// look at, work on or cancel one task
-#[derive(FromArgs)]
-#[argh(subcommand, name = "task")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "task",
+    example = "messaging task show 01M7Q5F6K8FS28ZVG7YPT2PQY9\nmessaging task cancel 01M7Q5F6K8FS28ZVG7YPT2PQY9"
+)]
 pub(crate) struct Task {
     #[argh(subcommand)]
     pub(crate) verb: TaskVerb,
 }
 
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand)]
 pub(crate) enum TaskVerb {
     Show(TaskShow),
@@ -122,8 +130,8 @@ pub(crate) enum TaskVerb {
 }
 
 /// the request, its history, its state and what came of it
-#[derive(FromArgs)]
-#[argh(subcommand, name = "show")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "show", example = "messaging task show 01M7Q5F6K8FS28ZVG7YPT2PQY9")]
 pub(crate) struct TaskShow {
     /// the task's id
     #[argh(positional)]
@@ -131,7 +139,7 @@ pub(crate) struct TaskShow {
 }
 
 /// report progress or a result, as the one who works on it
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,
     name = "update",
@@ -153,8 +161,12 @@ pub(crate) struct TaskUpdate {
 }
 
 /// ask the one who works on it to stop
-#[derive(FromArgs)]
-#[argh(subcommand, name = "cancel")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "cancel",
+    example = "messaging task cancel 01M7Q5F6K8FS28ZVG7YPT2PQY9 --reason \"not needed any more\""
+)]
 pub(crate) struct TaskCancel {
     /// the task's id
     #[argh(positional)]

@@ -1,22 +1,27 @@
 //! The table of verbs. Doc comments here are the help text.
 
 mod chats;
+mod device;
 mod mail;
 mod people;
 mod service;
 mod team;
 
 pub(crate) use chats::*;
+pub(crate) use device::*;
 pub(crate) use mail::*;
 pub(crate) use people::*;
 pub(crate) use service::*;
 pub(crate) use team::*;
 
-use argh::FromArgs;
+use argh::{ArgsInfo, FromArgs};
 use std::path::PathBuf;
 
 /// Stands for a bare `-` (read standard input), which the parser would take for an option.
 pub(crate) const STDIN: &str = "\u{1}-";
+
+/// Stands for `--trust` without days.
+pub(crate) const TRUST_LONGEST: &str = "longest";
 
 /// The flags that may stand anywhere, and what is left.
 #[derive(Debug)]
@@ -29,7 +34,7 @@ pub(crate) struct Hoisted {
 /// Takes `--home <dir>` and `--json` out of the arguments, wherever they stand before a `--`.
 pub(crate) fn hoist(arguments: Vec<String>) -> Result<Hoisted, String> {
     let mut hoisted = Hoisted { home: None, json: false, rest: Vec::new() };
-    let mut arguments = arguments.into_iter().skip(1);
+    let mut arguments = arguments.into_iter().skip(1).peekable();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--" => {
@@ -43,20 +48,43 @@ pub(crate) fn hoist(arguments: Vec<String>) -> Result<Hoisted, String> {
                 None => return Err("--home needs a folder".to_owned()),
             },
             "-" => hoisted.rest.push(STDIN.to_owned()),
+            "--trust" => {
+                // Its days may be left out, which the parser does not know.
+                let days =
+                    arguments.next_if(|next| !next.is_empty() && next.bytes().all(|b| b.is_ascii_digit()));
+                hoisted.rest.extend([argument, days.unwrap_or_else(|| TRUST_LONGEST.to_owned())]);
+            }
             text => match text.strip_prefix("--home=") {
                 Some(home) => hoisted.home = Some(home.into()),
                 None => hoisted.rest.push(argument),
             },
         }
     }
+    // `chat bob` is short for `chat with bob`, unless it names a verb of `chat`.
+    let chat = hoisted.rest.iter().position(|word| word == "chat").filter(|at| *at == verb_at(&hoisted.rest));
+    if let Some(at) = chat
+        && let Some(to) = hoisted.rest.get(at + 1)
+        && !matches!(to.as_str(), "with" | "mark-read" | "follow" | "help" | "--help")
+    {
+        hoisted.rest.insert(at + 1, "with".to_owned());
+    }
     Ok(hoisted)
+}
+
+/// Where the verb stands: after `help`, or after `--as <name>`.
+fn verb_at(words: &[String]) -> usize {
+    match words.first().map(String::as_str) {
+        Some("--as") => 2,
+        Some("help") => 1,
+        _ => 0,
+    }
 }
 
 /// Agents on your teammates' machines: find them, message them, give them tasks, and stay in charge.
 ///
 /// --home <dir> (default $MESSAGING_HOME, else ~/.messaging) and --json may stand anywhere. Two more verbs run
 /// the services: `messaging relay --help` and `messaging daemon run --help`.
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(
     example = "See it work, with nothing set up:\n    messaging demo",
     example = "Found a team and invite a teammate:\n    messaging daemon start\n    messaging team create --relay ws://127.0.0.1:8787 --name Blue --person alice --label laptop\n    messaging team invite bob",
@@ -64,7 +92,8 @@ pub(crate) fn hoist(arguments: Vec<String>) -> Result<Hoisted, String> {
     error_code(1, "an error; the code is the first word after `messaging:`"),
     error_code(2, "the arguments are wrong"),
     error_code(3, "no daemon of this release answers, or it refused its store"),
-    error_code(4, "you answered no")
+    error_code(4, "you answered no"),
+    error_code(130, "interrupted")
 )]
 pub(crate) struct Cli {
     /// act as this terminal session instead of `cli`
@@ -74,7 +103,7 @@ pub(crate) struct Cli {
     pub(crate) verb: Verb,
 }
 
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand)]
 pub(crate) enum Verb {
     Demo(Demo),
@@ -102,4 +131,15 @@ pub(crate) enum Verb {
     Agents(Agents),
     Agent(Agent),
     Notices(Notices),
+    Card(Card),
+    Contact(Contact),
+    Device(Device),
+    Erase(Erase),
+    Doctor(Doctor),
+    Explain(Explain),
+    Log(Log),
+    Service(Service),
+    Completions(Completions),
+    Man(Man),
+    Version(Version),
 }

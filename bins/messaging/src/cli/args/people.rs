@@ -1,15 +1,15 @@
 //! Verbs about people, consent and agents.
 
-use argh::FromArgs;
+use argh::{ArgsInfo, FromArgs};
 
 /// the agents you can reach, and when each would see a message
-#[derive(FromArgs)]
-#[argh(subcommand, name = "contacts")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "contacts", example = "messaging contacts\nmessaging contacts --json")]
 pub(crate) struct Contacts {}
 
 /// find people by name
-#[derive(FromArgs)]
-#[argh(subcommand, name = "people")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "people", example = "messaging people bo")]
 pub(crate) struct People {
     /// part of a name
     #[argh(positional)]
@@ -17,8 +17,8 @@ pub(crate) struct People {
 }
 
 /// one person: machines, agents, what you may send them
-#[derive(FromArgs)]
-#[argh(subcommand, name = "person")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "person", example = "messaging person bob")]
 pub(crate) struct Person {
     /// the person's name
     #[argh(positional)]
@@ -26,8 +26,12 @@ pub(crate) struct Person {
 }
 
 /// what you let people and channels do
-#[derive(FromArgs)]
-#[argh(subcommand, name = "grants")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "grants",
+    example = "messaging grants\nmessaging grants bob\nmessaging grants \"#eng\""
+)]
 pub(crate) struct Grants {
     /// only for this person or #channel
     #[argh(positional)]
@@ -35,7 +39,7 @@ pub(crate) struct Grants {
 }
 
 /// set what a person or a channel's members may do
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,
     name = "grant",
@@ -55,9 +59,10 @@ pub(crate) struct Grant {
     /// mail and tasks to your agents: open, request or no
     #[argh(option)]
     pub(crate) ask: Option<String>,
-    /// run their requests with your agents' own permissions, for this many days (needs --ask open)
+    /// run their requests with your agents' own permissions, for this many days; alone, as long as the
+    /// daemon allows (needs --ask open)
     #[argh(option)]
-    pub(crate) trust: Option<u64>,
+    pub(crate) trust: Option<String>,
     /// whether people find you by email: yes or no (only on yourself)
     #[argh(option)]
     pub(crate) discoverable: Option<String>,
@@ -69,13 +74,42 @@ pub(crate) struct Grant {
     pub(crate) yes: bool,
 }
 
-/// what waits for your answer
-#[derive(FromArgs)]
-#[argh(subcommand, name = "requests")]
-pub(crate) struct Requests {}
+/// what waits for your answer; with --answer, answer one after the other
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "requests", example = "messaging requests\nmessaging requests --answer")]
+pub(crate) struct Requests {
+    /// show each and ask what to do with it
+    #[argh(switch)]
+    pub(crate) answer: bool,
+}
+
+/// whether your signed contact card went to a person (hosted realms only)
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "card", example = "messaging card bob")]
+pub(crate) struct Card {
+    /// the person's name
+    #[argh(positional)]
+    pub(crate) person: String,
+}
+
+/// ask a person of another organisation to accept messages from you (hosted realms only)
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "contact",
+    example = "messaging contact carol@example.org \"Hello, this is alice\""
+)]
+pub(crate) struct Contact {
+    /// the person's email address
+    #[argh(positional)]
+    pub(crate) email: String,
+    /// what to tell them
+    #[argh(positional)]
+    pub(crate) text: String,
+}
 
 /// answer a request that is held for you
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,
     name = "answer",
@@ -85,7 +119,7 @@ pub(crate) struct Answer {
     /// the request's id (`messaging requests` lists them)
     #[argh(positional)]
     pub(crate) id: String,
-    /// once, always, decline or block
+    /// once, always, decline or block (accept: a contact request)
     #[argh(positional)]
     pub(crate) answer: String,
     /// every request held from that person
@@ -97,13 +131,17 @@ pub(crate) struct Answer {
 }
 
 /// your agents on this machine and their traffic
-#[derive(FromArgs)]
-#[argh(subcommand, name = "agents")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "agents", example = "messaging agents")]
 pub(crate) struct Agents {}
 
 /// one of your agents
-#[derive(FromArgs)]
-#[argh(subcommand, name = "agent")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "agent",
+    example = "messaging agent planner\nmessaging agent planner --with agent:bob/builder"
+)]
 pub(crate) struct Agent {
     /// the agent's name
     #[argh(positional)]
@@ -114,8 +152,12 @@ pub(crate) struct Agent {
 }
 
 /// what you were told about
-#[derive(FromArgs)]
-#[argh(subcommand, name = "notices")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "notices",
+    example = "messaging notices\nmessaging notices --ack\nmessaging notices --follow"
+)]
 pub(crate) struct Notices {
     /// mark them seen
     #[argh(switch)]

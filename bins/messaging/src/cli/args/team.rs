@@ -1,9 +1,9 @@
 //! Verbs about the team and this machine's keys.
 
-use argh::FromArgs;
+use argh::{ArgsInfo, FromArgs};
 
 /// found a team, bring machines in, and administer it
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,
     name = "team",
@@ -14,7 +14,7 @@ pub(crate) struct Team {
     pub(crate) verb: TeamVerb,
 }
 
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand)]
 pub(crate) enum TeamVerb {
     Create(TeamCreate),
@@ -32,8 +32,12 @@ pub(crate) enum TeamVerb {
 }
 
 /// found a team at a relay; you become its admin
-#[derive(FromArgs)]
-#[argh(subcommand, name = "create")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "create",
+    example = "messaging team create --relay wss://relay.example --name Blue --person alice --label laptop"
+)]
 pub(crate) struct TeamCreate {
     /// the relay: wss://host, or ws:// on this machine
     #[argh(option)]
@@ -50,12 +54,12 @@ pub(crate) struct TeamCreate {
 }
 
 /// make the founding keys now, for a relay that lists who may found a team
-#[derive(FromArgs)]
-#[argh(subcommand, name = "prepare")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "prepare", example = "messaging team prepare")]
 pub(crate) struct TeamPrepare {}
 
 /// make a ticket that lets one machine join as this person
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "invite", example = "messaging team invite bob --ttl 24")]
 pub(crate) struct TeamInvite {
     /// the person the machine belongs to
@@ -67,8 +71,8 @@ pub(crate) struct TeamInvite {
 }
 
 /// make a ticket useless
-#[derive(FromArgs)]
-#[argh(subcommand, name = "revoke")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "revoke", example = "messaging team revoke 01M7Q5F6K8FS28ZVG7YPT2PQY9")]
 pub(crate) struct TeamRevoke {
     /// the invite's id
     #[argh(positional)]
@@ -76,7 +80,7 @@ pub(crate) struct TeamRevoke {
 }
 
 /// join a team with a ticket
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,
     name = "join",
@@ -92,8 +96,8 @@ pub(crate) struct TeamJoin {
 }
 
 /// make keys for this machine and print the card an admin adds
-#[derive(FromArgs)]
-#[argh(subcommand, name = "pair")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "pair", example = "messaging team pair messaging-team.… --person bob --label desk")]
 pub(crate) struct TeamPair {
     /// the team card (`messaging team info` prints it)
     #[argh(positional)]
@@ -107,8 +111,8 @@ pub(crate) struct TeamPair {
 }
 
 /// admit a machine by its card
-#[derive(FromArgs)]
-#[argh(subcommand, name = "add")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "add", example = "messaging team add messaging-admit.…")]
 pub(crate) struct TeamAdd {
     /// the admit card that `messaging team pair` printed
     #[argh(positional)]
@@ -116,22 +120,22 @@ pub(crate) struct TeamAdd {
 }
 
 /// take up the membership an admin added
-#[derive(FromArgs)]
-#[argh(subcommand, name = "claim")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "claim", example = "messaging team claim")]
 pub(crate) struct TeamClaim {}
 
 /// forget pending keys
-#[derive(FromArgs)]
-#[argh(subcommand, name = "pair-cancel")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "pair-cancel", example = "messaging team pair-cancel")]
 pub(crate) struct TeamPairCancel {}
 
 /// the team, its machines and its invites
-#[derive(FromArgs)]
-#[argh(subcommand, name = "info")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "info", example = "messaging team info")]
 pub(crate) struct TeamInfo {}
 
 /// remove a machine for ever
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "remove", example = "messaging team remove bob@desk")]
 pub(crate) struct TeamRemove {
     /// a machine id, or person@label
@@ -140,7 +144,7 @@ pub(crate) struct TeamRemove {
 }
 
 /// make a machine's role admin or member
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "role", example = "messaging team role bob@desk admin")]
 pub(crate) struct TeamRole {
     /// a machine id, or person@label
@@ -152,26 +156,45 @@ pub(crate) struct TeamRole {
 }
 
 /// this machine's keys
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "identity", example = "messaging identity show\nmessaging identity rotate-enc")]
 pub(crate) struct Identity {
     #[argh(subcommand)]
     pub(crate) verb: IdentityVerb,
 }
 
-#[derive(FromArgs)]
+#[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand)]
 pub(crate) enum IdentityVerb {
     Show(IdentityShow),
     RotateEnc(IdentityRotateEnc),
+    Migrate(IdentityMigrate),
+    Replace(IdentityReplace),
 }
 
 /// this machine's id and membership
-#[derive(FromArgs)]
-#[argh(subcommand, name = "show")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "show", example = "messaging identity show")]
 pub(crate) struct IdentityShow {}
 
 /// replace the encryption key; the old one opens mail on its way for a week
-#[derive(FromArgs)]
-#[argh(subcommand, name = "rotate-enc")]
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "rotate-enc", example = "messaging identity rotate-enc")]
 pub(crate) struct IdentityRotateEnc {}
+
+/// move the private keys between identity.json and the system's keychain (the daemon must be stopped)
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "migrate", example = "messaging identity migrate --to file")]
+pub(crate) struct IdentityMigrate {
+    /// file or keychain
+    #[argh(option)]
+    pub(crate) to: String,
+    /// have the keychain ask on every read
+    #[argh(switch)]
+    pub(crate) prompt: bool,
+}
+
+/// replace this machine's keys after they were lost (hosted realms only)
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "replace", example = "messaging identity replace")]
+pub(crate) struct IdentityReplace {}

@@ -1,0 +1,315 @@
+//! `chat <person|#channel>`: a conversation line by line, with what others write as it comes.
+
+use super::args::ChatWith;
+use super::chats::room;
+use super::failure::Failure;
+use super::output::{self, BAD, FAINT, GOOD, STRONG, WAITING};
+use super::shell::Shell;
+use super::value::{Read, number, object, string};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+/// How soon a line of somebody else shows.
+const POLL: Duration = Duration::from_millis(120);
+/// Lines looked at again when the state of one changed.
+const RECENT: u64 = 50;
+
+const HELP: &str = "What you type is sent as a line. Besides:\n\
+    \x20 /help              this\n\
+    \x20 /history <n>       the last n lines again\n\
+    \x20 /reply <id> <text> answer in the thread of a line\n\
+    \x20 /ids               the ids of the last lines\n\
+    \x20 /quit              leave (as do Ctrl-D and Ctrl-C)\n\
+    \x20 //text             send a line that begins with a slash\n\
+    Marks: · sent, not confirmed   ✓ on a machine of theirs   ? held for their person   ✗ refused\n";
+
+struct Chat<'a> {
+    shell: &'a mut Shell,
+    room: String,
+    shown: u64,
+    /// Own lines that are not settled, with the state last shown.
+    pending: BTreeMap<String, (String, String)>,
+    terminal: bool,
+}
+
+pub(super) fn run(shell: &mut Shell, args: &ChatWith) -> Result<(), Failure> {
+    shell.autostart()?;
+    let room = room(shell, &args.to)?;
+    shell.call("conv.subscribe", object([]))?;
+    let terminal = std::io::stdin().is_terminal() && !shell.out.is_json();
+    let mut chat = Chat { shell, room, shown: 0, pending: BTreeMap::new(), terminal };
+    chat.open(args)?;
+    let typed = read_input();
+    chat.prompt();
+    loop {
+        chat.events()?;
+        match typed.recv_timeout(POLL) {
+            Ok(line) => {
+                if !chat.typed(line.trim_end_matches(['\n', '\r']))? {
+                    return Ok(());
+                }
+                chat.prompt();
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return chat.last_look(),
+        }
+    }
+}
+
+/// Lines from standard input, read aside since reading blocks. The channel ends with the input.
+fn read_input() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    let _ = std::thread::Builder::new().name("input".to_owned()).spawn(move || {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+impl Chat<'_> {
+    /// The history, and where the unread lines begin.
+    fn open(&mut self, args: &ChatWith) -> Result<(), Failure> {
+        let list = self.shell.call("conv.list", object([("limit", number(200))]))?;
+        let known = list.items("conversations").iter().find(|one| one.text("conversation") == self.room);
+        let read = known.and_then(|one| one.int("readUpTo")).unwrap_or_default();
+        let unread = known.and_then(|one| one.int("unread")).unwrap_or_default();
+        let limit = args.history.max(unread).clamp(1, 100);
+        let page = self.read(&[("limit", number(limit))])?;
+        let lines = page.items("lines");
+        if self.terminal {
+            let more = if page.flag("more") { ", earlier lines are not shown" } else { "" };
+            output::page(&format!(
+                "{STRONG}{}{STRONG:#} {FAINT}{} unread{more}; /help for help{FAINT:#}\n",
+                output::clean(&args.to),
+                unread
+            ));
+        }
+        let mut marked = unread == 0;
+        for line in lines {
+            if !marked && !line.flag("out") && line.int("seq").is_some_and(|seq| seq > read) {
+                if self.terminal {
+                    output::page(&format!("{WAITING}── unread ──{WAITING:#}\n"));
+                }
+                marked = true;
+            }
+            self.show(line);
+        }
+        self.note_link()?;
+        self.mark_read()
+    }
+
+    /// Says when what others write cannot arrive.
+    fn note_link(&mut self) -> Result<(), Failure> {
+        let health = self.shell.call("daemon.health", object([]))?;
+        if health.text("relay") != "connected" {
+            output::complain(&format!(
+                "{WAITING}The relay is {}: newer lines may wait there, and yours wait here.{WAITING:#}",
+                health.text("relay")
+            ));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, more: &[(&'static str, Value)]) -> Result<Value, Failure> {
+        let mut members = vec![("conversation", string(&self.room))];
+        members.extend(more.iter().cloned());
+        self.shell.call("conv.read", object(members))
+    }
+
+    fn prompt(&self) {
+        if self.terminal {
+            output::page("> ");
+        }
+    }
+
+    /// Prints above the prompt.
+    fn say(&self, text: &str) {
+        if self.terminal {
+            output::page(&format!("\r\u{1b}[K{text}\n"));
+        } else {
+            output::page(&format!("{text}\n"));
+        }
+    }
+
+    fn show(&mut self, line: &Value) {
+        self.shown = self.shown.max(line.int("seq").unwrap_or_default());
+        if let Some(state @ ("sent" | "held")) = line.maybe("state") {
+            self.pending.insert(line.text("id").to_owned(), (state.to_owned(), excerpt(line)));
+        }
+        if self.shell.out.is_json() {
+            self.shell.out.document(line);
+            return;
+        }
+        self.say(&describe(line));
+    }
+
+    /// Everything that happened since the last look.
+    fn events(&mut self) -> Result<(), Failure> {
+        let (mut lines, mut states) = (false, false);
+        while let Some(event) = self.shell.event(Some(Duration::ZERO))? {
+            match event.text("type") {
+                "conv" if event.text("conversation") == self.room => match event.text("change") {
+                    "line" => lines = true,
+                    "deleted" => return Err(Failure::new("not_found", "the channel is gone")),
+                    _ => states = true,
+                },
+                "relay" if self.terminal => {
+                    self.say(&format!("{FAINT}the relay is {}{FAINT:#}", event.text("state")));
+                    self.prompt();
+                }
+                _ => {}
+            }
+        }
+        if lines {
+            self.fresh()?;
+        }
+        if lines || states {
+            self.states()?;
+            self.prompt();
+        }
+        Ok(())
+    }
+
+    /// Lines that came since.
+    fn fresh(&mut self) -> Result<(), Failure> {
+        loop {
+            let page = self.read(&[("after", number(self.shown)), ("limit", number(100))])?;
+            let before = self.shown;
+            for line in page.items("lines") {
+                self.show(line);
+            }
+            if !page.flag("more") || self.shown == before {
+                break;
+            }
+        }
+        self.mark_read()
+    }
+
+    /// Own lines whose state moved.
+    fn states(&mut self) -> Result<(), Failure> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let page = self.read(&[("limit", number(RECENT))])?;
+        for line in page.items("lines") {
+            let Some((shown, text)) = self.pending.get(line.text("id")).cloned() else { continue };
+            let state = line.text("state").to_owned();
+            if state == shown {
+                continue;
+            }
+            if self.shell.out.is_json() {
+                self.shell.out.document(line);
+            } else {
+                self.say(&format!("  {} {FAINT}{text}{FAINT:#}", mark(line)));
+            }
+            if matches!(state.as_str(), "sent" | "held") {
+                self.pending.insert(line.text("id").to_owned(), (state, text));
+            } else {
+                self.pending.remove(line.text("id"));
+            }
+        }
+        Ok(())
+    }
+
+    fn mark_read(&mut self) -> Result<(), Failure> {
+        // A program that reads along is not the person having read.
+        if !self.terminal || self.shown == 0 {
+            return Ok(());
+        }
+        let params = object([("conversation", string(&self.room)), ("upTo", number(self.shown))]);
+        self.shell.call("conv.markRead", params).map(drop)
+    }
+
+    /// Acts on what was typed; whether to go on.
+    fn typed(&mut self, line: &str) -> Result<bool, Failure> {
+        let (thread, text) = match line.strip_prefix('/') {
+            None => (None, line),
+            Some(rest) if rest.starts_with('/') => (None, rest),
+            Some("quit" | "q") => return Ok(false),
+            Some("ids") => {
+                let page = self.read(&[("limit", number(20))])?;
+                for line in page.items("lines") {
+                    self.say(&format!("{}  {}", line.text("id"), excerpt(line)));
+                }
+                return Ok(true);
+            }
+            Some(rest) => {
+                let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
+                match (word, after.split_once(' ')) {
+                    ("reply", Some((id, text))) => (Some(id), text),
+                    ("history", _) => {
+                        let count = after.parse::<u64>().unwrap_or(20).clamp(1, 100);
+                        let page = self.read(&[("limit", number(count))])?;
+                        page.items("lines").iter().for_each(|line| self.show(line));
+                        return Ok(true);
+                    }
+                    _ => {
+                        output::page(HELP);
+                        return Ok(true);
+                    }
+                }
+            }
+        };
+        if text.trim().is_empty() {
+            return Ok(true);
+        }
+        let mut members = vec![("conversation", string(&self.room)), ("text", string(text))];
+        members.extend(thread.map(|thread| ("thread", string(thread))));
+        match self.shell.call("person.send", object(members)) {
+            // The event of the line shows it, with its mark.
+            Ok(_) => self.fresh()?,
+            // A line that was refused does not end the chat.
+            Err(failure) if self.terminal => {
+                output::complain(&format!(
+                    "{BAD}{}{BAD:#}: {}\nNext: {}",
+                    failure.code, failure.text, failure.remedy
+                ));
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(true)
+    }
+
+    /// The input ended: what was just sent may still come to be confirmed.
+    fn last_look(&mut self) -> Result<(), Failure> {
+        if !self.terminal {
+            self.events()?;
+        }
+        Ok(())
+    }
+}
+
+fn excerpt(line: &Value) -> String {
+    super::table::cut(&output::clean(line.text("text")), 50)
+}
+
+fn mark(line: &Value) -> String {
+    match line.maybe("state") {
+        Some("sent") => format!("{WAITING}·{WAITING:#}"),
+        Some("delivered") => format!("{GOOD}✓{GOOD:#}"),
+        Some("held") => format!("{WAITING}?{WAITING:#}"),
+        Some("refused") => format!("{BAD}✗{BAD:#}"),
+        _ => " ".to_owned(),
+    }
+}
+
+fn describe(line: &Value) -> String {
+    let who = match line.maybe("agent") {
+        Some(agent) => format!("{}/{agent}", line.text("person")),
+        None => line.text("person").to_owned(),
+    };
+    let at = line.int("at").map(output::when).unwrap_or_default();
+    let time = at.get(11..16).unwrap_or_default();
+    format!(
+        "{FAINT}{time}{FAINT:#} {} {STRONG}{}{STRONG:#}  {}",
+        mark(line),
+        output::clean(&who),
+        output::clean(line.text("text"))
+    )
+}

@@ -1,0 +1,62 @@
+//! Verbs that only a hosted realm has. This build serves rosters: its daemon refuses each of them.
+
+use super::args::{Contact, DeviceVerb};
+use super::failure::Failure;
+use super::output;
+use super::shell::Shell;
+use super::value::{object, string};
+use serde_json::Value;
+
+pub(super) fn run(shell: &mut Shell, verb: &DeviceVerb) -> Result<(), Failure> {
+    match verb {
+        DeviceVerb::Status(_) => hosted(shell, "device.status", object([])),
+        DeviceVerb::List(_) => hosted(shell, "device.list", object([])),
+        DeviceVerb::Link(_) => hosted(shell, "device.link", object([])),
+        DeviceVerb::Approve(args) => hosted(
+            shell,
+            "device.approve",
+            object([("link", string(&args.link)), ("sas", string(&args.sas))]),
+        ),
+        DeviceVerb::Remove(args) => {
+            hosted(shell, "device.remove", object([("device", string(&args.device))]))
+        }
+        DeviceVerb::Login(_) => hosted(shell, "device.login", object([])),
+        DeviceVerb::LoginCancel(_) => hosted(shell, "device.login.cancel", object([])),
+    }
+}
+
+pub(super) fn erase(shell: &mut Shell) -> Result<(), Failure> {
+    hosted(shell, "directory.erase", object([]))
+}
+
+pub(super) fn replace(shell: &mut Shell) -> Result<(), Failure> {
+    hosted(shell, "identity.replace", object([]))
+}
+
+pub(super) fn contact(shell: &mut Shell, args: &Contact) -> Result<(), Failure> {
+    hosted(shell, "contact.request", object([("email", string(&args.email)), ("text", string(&args.text))]))
+}
+
+/// Calls the method; a refusal says which verbs a team has instead.
+fn hosted(shell: &mut Shell, method: &str, params: Value) -> Result<(), Failure> {
+    let result = shell.call(method, params).map_err(|failure| match failure.code.as_str() {
+        "invalid_state" => {
+            failure.with_remedy("this home is of a team, not of a hosted realm; see `messaging team --help`.")
+        }
+        "invalid_request" if method == "contact.request" => {
+            failure.with_remedy("in a team, everybody is a member: see `messaging people`.")
+        }
+        _ => failure,
+    })?;
+    shell.out.result(&result, || fields(&result));
+    Ok(())
+}
+
+/// The members of a result, one a line.
+fn fields(value: &Value) -> String {
+    let members = value.as_object().into_iter().flatten().map(|(name, value)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("{name}: {}", output::clean(&text))
+    });
+    members.collect::<Vec<_>>().join("\n")
+}
