@@ -232,6 +232,19 @@ impl World {
         self.commit(number, &writes, out.take());
     }
 
+    /// Lets a test do what a role would within a step of a machine.
+    pub(crate) fn within<T>(&mut self, number: usize, work: impl FnOnce(&mut Ctx<'_, '_>) -> T) -> T {
+        let step = self.step();
+        let node = &mut self.nodes[number];
+        let mut writes = Writes::new();
+        let mut out = Out::new();
+        let mut txn = Txn::new(&node.base, None, &mut writes);
+        let mut notes = VecDeque::new();
+        let done = work(&mut Ctx::new(&step, &mut txn, &mut node.daemon.facts, &mut out, &mut notes));
+        self.commit(number, &writes, out.take());
+        done
+    }
+
     fn release(&mut self, number: usize, effects: Vec<Effect>) {
         for effect in effects {
             match effect {

@@ -1,8 +1,15 @@
 //! Chats between daemons in memory, through the lines of their clients.
 
 mod channels;
+mod consent;
+mod delivery;
 mod direct;
+mod errors;
+mod events;
+mod limits;
+mod reading;
 mod rules;
+mod search;
 
 use crate::daemon::io::IpcId;
 use crate::daemon::testing::{Forged, World, at, text};

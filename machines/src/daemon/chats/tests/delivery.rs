@@ -1,0 +1,164 @@
+//! How far outgoing lines come (`messaging/1 §6.8`, "Delivery"; contract delegation-consent §3.4).
+
+use super::{Chat, flag, number_at};
+use crate::daemon::ctx::Note;
+use crate::daemon::testing::text;
+use messaging_proto::Code;
+use messaging_proto::json::Value;
+use messaging_proto::ulid::Ulid;
+
+fn state(line: &Value) -> &str {
+    text(line, "state")
+}
+
+/// Delivered once every other person has a copy, on whichever of their machines.
+#[test]
+fn one_machine_of_each_person_is_enough() {
+    let mut chat = Chat::new(&["alice/desk", "bob/laptop", "bob/tower", "carol/box"]);
+    chat.ok(0, "channel.create", r#"{"name":"eng","persons":["bob","carol"]}"#);
+    for number in [2, 3] {
+        chat.world.link(number, false);
+    }
+    chat.say(0, "channel:eng", "hello", "");
+    assert_eq!(state(&chat.lines(0, "channel:eng")[1]), "sent", "carol has none");
+    chat.world.link(3, true);
+    assert_eq!(state(&chat.lines(0, "channel:eng")[1]), "delivered");
+    let before = chat.world.events(0, "conv").len();
+    chat.world.link(2, true);
+    assert_eq!(state(&chat.lines(0, "channel:eng")[1]), "delivered");
+    assert!(before > 0);
+    assert!(chat.world.events(0, "conv").is_empty(), "the last copy is no news");
+    // Nothing of a settled line is kept but the line.
+    let rows =
+        chat.world.nodes[0].base.iter().filter(|(table, ..)| ["chat_copy", "chat_open"].contains(&table.0));
+    assert_eq!(rows.count(), 0);
+}
+
+/// Refused once some person's every copy was, and for good.
+#[test]
+fn refused_by_a_person_names_the_person() {
+    let mut chat = Chat::new(&["alice/desk", "bob/laptop", "carol/box", "carol/phone"]);
+    chat.ok(0, "channel.create", r#"{"name":"eng","persons":["bob","carol"]}"#);
+    chat.ok(2, "grant.set", r#"{"subject":{"person":"alice"},"chat":"blocked"}"#);
+    chat.world.link(1, false);
+    chat.say(0, "channel:eng", "hello", "");
+    let line = chat.lines(0, "channel:eng").pop().unwrap();
+    assert_eq!((state(&line), text(&line, "refused.0")), ("refused", "carol"));
+    chat.world.link(1, true);
+    let line = chat.lines(0, "channel:eng").pop().unwrap();
+    assert_eq!(state(&line), "refused", "bob's copy changes nothing");
+    assert_eq!(chat.texts(1, "channel:eng").last().unwrap(), "hello");
+    let events = chat.world.events(0, "conv");
+    let last = events.last().unwrap();
+    assert_eq!((text(last, "change"), text(last, "person")), ("state", "alice"));
+}
+
+/// The relay's refusal settles a copy, and a receipt that comes all the same changes nothing.
+#[test]
+fn a_refusal_by_the_relay_ends_a_copy() {
+    let mut chat = Chat::new(&["alice/desk", "bob/laptop"]);
+    chat.world.nodes[0].refuse.push_back((Code::Forbidden, None));
+    chat.say(0, "dm:bob", "hello", "");
+    let line = chat.lines(0, "dm:bob").remove(0);
+    assert_eq!((state(&line), text(&line, "refused.0")), ("refused", "bob"));
+    // A refusal for now is no end.
+    chat.world.nodes[0].refuse.push_back((Code::RateLimited, Some(1_000)));
+    chat.say(0, "dm:bob", "again", "");
+    assert_eq!(state(&chat.lines(0, "dm:bob")[1]), "sent");
+    chat.world.pass(2_000);
+    assert_eq!(state(&chat.lines(0, "dm:bob")[1]), "delivered");
+    assert_eq!(chat.texts(1, "dm:alice"), ["again"]);
+}
+
+/// A line that nobody takes in its lifetime.
+#[test]
+fn expiry_ends_a_copy() {
+    let mut chat = Chat::new(&["alice/desk", "bob/laptop"]);
+    chat.world.link(0, false);
+    chat.say(0, "dm:bob", "hello", "");
+    chat.world.wall += 604_800_000;
+    chat.world.pass(60_000);
+    let line = chat.lines(0, "dm:bob").remove(0);
+    assert_eq!((state(&line), text(&line, "refused.0")), ("refused", "bob"));
+    chat.world.link(0, true);
+    assert!(chat.lines(1, "dm:alice").is_empty());
+}
+
+/// Settled once: what was delivered is not refused later, and twice the same receipt is once.
+#[test]
+fn a_copy_is_settled_once() {
+    let mut chat = Chat::new(&["alice/desk", "bob/laptop", "carol/box"]);
+    chat.ok(0, "channel.create", r#"{"name":"eng","persons":["bob","carol"]}"#);
+    chat.world.link(2, false);
+    chat.say(0, "channel:eng", "hello", "");
+    // The relay's late refusal of bob's copy, which he has.
+    let envelopes: Vec<Ulid> = chat.world.nodes[0]
+        .base
+        .iter()
+        .filter(|(table, ..)| table.0 == "sent")
+        .filter_map(|(_, key, _)| Ulid::parse(std::str::from_utf8(&key[..26]).unwrap()))
+        .collect();
+    for id in envelopes {
+        chat.world.note(0, Note::Nacked { id, code: Some(Code::Forbidden), retry_after_ms: None });
+    }
+    let line = chat.lines(0, "channel:eng").remove(1);
+    assert_eq!(state(&line), "sent");
+    chat.world.link(2, true);
+    assert_eq!(state(&chat.lines(0, "channel:eng")[1]), "delivered");
+}
+
+/// A change that reaches none of a person's machines is told in the channel, once, by a notice that is never sent.
+#[test]
+fn a_refused_change_is_told() {
+    let mut chat = Chat::new(&["alice/desk", "bob/laptop", "bob/tower", "carol/box"]);
+    chat.ok(0, "channel.create", r#"{"name":"eng","persons":["carol"]}"#);
+    chat.ok(1, "grant.set", r#"{"subject":{"person":"alice"},"chat":"blocked"}"#);
+    chat.ok(0, "channel.invite", r#"{"name":"eng","persons":["bob"]}"#);
+    let texts = chat.texts(0, "channel:eng");
+    assert_eq!(texts.len(), 3);
+    assert_eq!(texts[2], "bob did not get a change of #eng: refused");
+    let notice = chat.lines(0, "channel:eng").remove(2);
+    assert!(flag(&notice, "notice") && flag(&notice, "out") && notice.get("state").is_none());
+    assert_eq!(number_at(&chat.conversations(0)[0], "unread"), 0);
+    assert_eq!(chat.texts(3, "channel:eng").len(), 2, "carol hears nothing of it");
+    let events = chat.events(0);
+    assert_eq!(events.last().unwrap(), "channel 3");
+    // After the channel ended here there is nowhere to tell it.
+    chat.ok(0, "channel.leave", r#"{"name":"eng"}"#);
+    assert!(chat.conversations(0).is_empty());
+}
+
+/// Report 11 and its like: what comes out of order and again, with crashes between, ends the same.
+#[test]
+fn a_crash_after_any_commit_changes_nothing() {
+    let run = |crashing: bool| {
+        let mut chat = Chat::new(&["alice/desk", "bob/laptop", "carol/box"]);
+        chat.world.crashing = crashing;
+        let conn = chat.world.connect(0);
+        chat.world.ok(0, conn, "channel.create", r#"{"name":"eng","persons":["bob","carol"]}"#);
+        chat.world.run();
+        for words in ["one", "two"] {
+            let conn = chat.world.connect(0);
+            let params = format!(r#"{{"conversation":"channel:eng","text":"{words}"}}"#);
+            chat.world.ok(0, conn, "person.send", &params);
+            chat.world.run();
+        }
+        chat.world.crashing = false;
+        for number in 0..3 {
+            chat.admin[number] = chat.world.connect(number);
+        }
+        (0..3)
+            .map(|number| {
+                let lines = chat.lines(number, "channel:eng");
+                let shown = |line: &Value| {
+                    let state = line.get("state").and_then(Value::as_str).unwrap_or("-").to_owned();
+                    format!("{} {} {state}", number_at(line, "seq"), text(line, "text"))
+                };
+                lines.iter().map(shown).collect::<Vec<_>>()
+            })
+            .collect::<Vec<_>>()
+    };
+    let undisturbed = run(false);
+    assert_eq!(undisturbed[0][1..], ["2 one delivered", "4 two delivered"]);
+    assert_eq!(run(true), undisturbed);
+}
