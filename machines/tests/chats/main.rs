@@ -1,0 +1,9 @@
+//! Chats between daemons over the real relay machine, in memory.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod crash;
+mod exchange;
+mod person;
+mod store;
