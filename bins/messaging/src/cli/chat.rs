@@ -33,6 +33,8 @@ struct Chat<'a> {
     /// Own lines that are not settled, with the state last shown.
     pending: BTreeMap<String, (String, String)>,
     terminal: bool,
+    /// Something was printed since the prompt.
+    said: bool,
 }
 
 pub(super) fn run(shell: &mut Shell, args: &ChatWith) -> Result<(), Failure> {
@@ -40,7 +42,7 @@ pub(super) fn run(shell: &mut Shell, args: &ChatWith) -> Result<(), Failure> {
     let room = room(shell, &args.to)?;
     shell.call("conv.subscribe", object([]))?;
     let terminal = std::io::stdin().is_terminal() && !shell.out.is_json();
-    let mut chat = Chat { shell, room, shown: 0, pending: BTreeMap::new(), terminal };
+    let mut chat = Chat { shell, room, shown: 0, pending: BTreeMap::new(), terminal, said: true };
     chat.open(args)?;
     let typed = read_input();
     chat.prompt();
@@ -51,6 +53,7 @@ pub(super) fn run(shell: &mut Shell, args: &ChatWith) -> Result<(), Failure> {
                 if !chat.typed(line.trim_end_matches(['\n', '\r']))? {
                     return Ok(());
                 }
+                chat.said = true;
                 chat.prompt();
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -122,14 +125,16 @@ impl Chat<'_> {
         self.shell.call("conv.read", object(members))
     }
 
-    fn prompt(&self) {
-        if self.terminal {
+    fn prompt(&mut self) {
+        if self.terminal && self.said {
             output::page("> ");
         }
+        self.said = false;
     }
 
     /// Prints above the prompt.
-    fn say(&self, text: &str) {
+    fn say(&mut self, text: &str) {
+        self.said = true;
         if self.terminal {
             output::page(&format!("\r\u{1b}[K{text}\n"));
         } else {
@@ -262,8 +267,13 @@ impl Chat<'_> {
         let mut members = vec![("conversation", string(&self.room)), ("text", string(text))];
         members.extend(thread.map(|thread| ("thread", string(thread))));
         match self.shell.call("person.send", object(members)) {
-            // The event of the line shows it, with its mark.
-            Ok(_) => self.fresh()?,
+            Ok(_) => {
+                if self.terminal {
+                    // The line as sent, with its mark, takes the place of what was typed.
+                    output::page("\u{1b}[A\r\u{1b}[K");
+                }
+                self.fresh()?;
+            }
             // A line that was refused does not end the chat.
             Err(failure) if self.terminal => {
                 output::complain(&format!(

@@ -202,7 +202,8 @@ pub(super) fn conversation(
         }
         if lines.is_empty() { "Nothing yet.".to_owned() } else { lines.join("\n") }
     });
-    Ok(())
+    let more = page.flag("more").then_some("--before shows earlier ones");
+    shell.as_of(more, true)
 }
 
 /// A line's number, or `<at>:<id>` with an agent.
@@ -222,6 +223,7 @@ fn describe_line(line: &Value) -> String {
     let state = match line.maybe("state") {
         Some("refused") => format!(" {BAD}refused{BAD:#}"),
         Some(state @ ("sent" | "held")) => format!(" {WAITING}{state}{WAITING:#}"),
+        Some("delivered") => format!(" {FAINT}delivered{FAINT:#}"),
         _ => String::new(),
     };
     format!(

@@ -16,13 +16,13 @@ pub(super) fn requests(shell: &mut Shell, args: &Requests) -> Result<(), Failure
         let mut lines = Vec::new();
         for ask in list.items("asks") {
             lines.push(format!(
-                "{STRONG}{}{STRONG:#}  {} from {} for your agent {}, expires {}\n    {}",
+                "{STRONG}{}{STRONG:#}  {} from {} for your agent {}\n    {}\n    {FAINT}expires {}{FAINT:#}",
                 ask.text("id"),
                 ask.text("kind"),
                 output::clean(ask.text("address")),
                 output::clean(ask.text("session")),
-                ask.int("exp").map(output::when).unwrap_or_default(),
-                output::clean(ask.text("preview"))
+                output::clean(ask.text("preview")),
+                ask.int("exp").map(output::when).unwrap_or_default()
             ));
         }
         for suggestion in list.items("suggestions") {

@@ -116,7 +116,7 @@ fn describe(status: &Value) -> String {
         let state = relay.text("state");
         let style = if state == "connected" { GOOD } else { WAITING };
         let url = relay.maybe("url").map(output::clean).unwrap_or_default();
-        lines.push(format!("Relay    {style}{state}{style:#} {FAINT}{url}{FAINT:#}"));
+        lines.push(format!("Relay    {style}{state}{style:#} {FAINT}{url}{FAINT:#}").trim_end().to_owned());
         if let Some(error) = relay.maybe("lastError") {
             lines.push(format!("         {WAITING}{}{WAITING:#}", output::clean(error)));
         }

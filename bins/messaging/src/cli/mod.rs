@@ -76,7 +76,7 @@ fn parse_and_run(words: &[&str], hoisted: &args::Hoisted) -> ExitCode {
     let cli = match <Cli as argh::FromArgs>::from_args(&["messaging"], words) {
         Ok(cli) => cli,
         Err(early) if early.status.is_ok() => {
-            output::page(&early.output);
+            output::page(&table::wrap(&early.output, 80));
             return ExitCode::SUCCESS;
         }
         Err(early) => return usage(early.output.trim_end()),

@@ -212,7 +212,7 @@ fn describe(rows: &[Row], outbox: &Value, world: &World, complete: bool) -> Stri
             .map(|row| {
                 vec![
                     row.id.clone(),
-                    output::span(world.now.saturating_sub(row.at)),
+                    output::ago(Some(row.at)),
                     row.kind.to_owned(),
                     row.stage.clone(),
                     output::clean(&format!("{} to {}: {}", row.from, row.to, row.why)),

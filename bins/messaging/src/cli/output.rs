@@ -43,7 +43,7 @@ impl Output {
         } else {
             let text = text();
             if !text.is_empty() {
-                page(&line_end(&text));
+                page(&fitted(&line_end(&text)));
             }
         }
     }
@@ -61,7 +61,7 @@ impl Output {
         if self.json || columns().is_none() {
             complain(text);
         } else {
-            page(&line_end(text));
+            page(&fitted(&line_end(text)));
         }
     }
 
@@ -82,7 +82,7 @@ impl Output {
             }
             self.document(&object([("error", object(members))]));
         } else {
-            complain(&format!("messaging: {}\nNext: {}", clean(&message), clean(&failure.remedy)));
+            complain(&fitted(&format!("messaging: {}\nNext: {}", clean(&message), clean(&failure.remedy))));
         }
         failure.exit().into()
     }
@@ -90,7 +90,10 @@ impl Output {
 
 /// Prints to stdout; a closed pipe ends the output, not the program.
 pub(crate) fn page(text: &str) {
-    let _ = anstream::stdout().write_all(text.as_bytes());
+    let mut stdout = anstream::stdout();
+    let _ = stdout.write_all(text.as_bytes());
+    // A prompt has no line end that would send it.
+    let _ = stdout.flush();
 }
 
 /// Prints a line to stderr.
@@ -98,10 +101,10 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
-/// Gives the terminal back as it was found.
+/// Puts what the shell prints next on a line of its own.
 pub(crate) fn restore() {
     if std::io::stdout().is_terminal() {
-        page("\u{1b}[?25h\n");
+        page("\n");
     }
 }
 
@@ -147,7 +150,8 @@ pub(crate) fn ago(at: Option<u64>) -> String {
     match (at, columns()) {
         (None, _) => String::new(),
         (Some(at), None) => when(at),
-        (Some(at), Some(_)) => span(now().saturating_sub(at)),
+        // As wide as the widest, so that columns stand still.
+        (Some(at), Some(_)) => format!("{:6}", span(now().saturating_sub(at))),
     }
 }
 
@@ -155,9 +159,9 @@ pub(crate) fn ago(at: Option<u64>) -> String {
 pub(crate) fn span(ms: u64) -> String {
     match ms / 1000 {
         0 => "now".to_owned(),
-        seconds @ 1..=119 => format!("{seconds} s"),
-        seconds @ 120..=7199 => format!("{} min", seconds / 60),
-        seconds @ 7200..=172_799 => format!("{} h", seconds / 3600),
+        seconds @ 1..=59 => format!("{seconds} s"),
+        seconds @ 60..=3599 => format!("{} min", seconds / 60),
+        seconds @ 3600..=172_799 => format!("{} h", seconds / 3600),
         seconds => format!("{} d", seconds / 86_400),
     }
 }
@@ -167,6 +171,11 @@ pub(crate) fn now() -> u64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Broken between words where the terminal would break within one.
+pub(crate) fn fitted(text: &str) -> String {
+    columns().map_or_else(|| text.to_owned(), |columns| super::table::wrap(text, columns))
 }
 
 fn line_end(text: &str) -> String {

@@ -6,7 +6,7 @@ use super::output::FAINT;
 use unicode_width::UnicodeWidthStr;
 
 /// Least room for a last cell beside the others.
-const LAST_LEAST: usize = 14;
+const LAST_LEAST: usize = 32;
 /// How far a cell on a line of its own is moved in.
 const INDENT: &str = "    ";
 
@@ -90,6 +90,33 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// The text with lines broken between words where they are wider than `columns`; continued lines are moved in as far as
+/// theirs. Styles take no room.
+pub(super) fn wrap(text: &str, columns: usize) -> String {
+    let wide = |text: &str| anstream::adapter::strip_str(text).to_string().width();
+    let mut wrapped = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        if wide(line.trim_end_matches('\n')) <= columns {
+            wrapped.push_str(line);
+            continue;
+        }
+        let indent = &line[..line.len() - line.trim_start_matches(' ').len()];
+        let mut at = 0;
+        for word in line.split_inclusive(' ') {
+            let width = wide(word.trim_end());
+            if at > indent.len() && at + width > columns {
+                wrapped.truncate(wrapped.trim_end_matches(' ').len());
+                wrapped.push('\n');
+                wrapped.push_str(indent);
+                at = indent.len();
+            }
+            wrapped.push_str(word);
+            at += wide(word.trim_end_matches('\n'));
+        }
+    }
+    wrapped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,8 +133,8 @@ mod tests {
         ];
         let header = ["ID", "FROM", "PREVIEW"];
         assert_eq!(
-            plain(&layout(&header, &rows, 30)),
-            "ID    FROM   PREVIEW\n01M7  alice  is the build gre…\n01M8  b      日本語日本語日本…"
+            plain(&layout(&header, &rows, 40)),
+            "ID    FROM   PREVIEW\n01M7  alice  is the build green today?\n01M8  b      日本語日本語日本語"
         );
         assert_eq!(
             plain(&layout(&header, &rows, 20)),
@@ -115,6 +142,15 @@ mod tests {
         );
         assert_eq!(plain(&layout(&header, &rows[..1], 10)), "ID       01M7\nFROM     alice\nPREVIEW  …");
         assert_eq!(plain(&layout(&header, &[], 80)), "ID  FROM  PREVIEW");
+    }
+
+    #[test]
+    fn long_lines_break_between_words_and_keep_their_indent() {
+        assert_eq!(wrap("one two three\nfour", 8), "one two\nthree\nfour");
+        assert_eq!(wrap("  one two three", 9), "  one two\n  three");
+        assert_eq!(wrap("unbreakable-and-long x", 6), "unbreakable-and-long\nx");
+        assert_eq!(wrap("\u{1b}[1mone\u{1b}[0m two", 7), "\u{1b}[1mone\u{1b}[0m two");
+        assert_eq!(wrap("", 8), "");
     }
 
     #[test]

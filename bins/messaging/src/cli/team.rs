@@ -196,8 +196,9 @@ fn describe(info: &Value) -> String {
         info.text("team"),
         info.text("role"),
     );
-    let members: Vec<Vec<String>> = info
-        .items("members")
+    let mut sorted: Vec<&Value> = info.items("members").iter().collect();
+    sorted.sort_by_key(|member| (member.text("person"), member.text("label")));
+    let members: Vec<Vec<String>> = sorted
         .iter()
         .map(|member| {
             vec![
@@ -209,8 +210,9 @@ fn describe(info: &Value) -> String {
         })
         .collect();
     text.push_str(&output::table(&["MEMBER", "ROLE", "MACHINE", ""], &members));
-    let invites: Vec<Vec<String>> = info
-        .items("invites")
+    let mut sorted: Vec<&Value> = info.items("invites").iter().collect();
+    sorted.sort_by_key(|invite| invite.text("inviteId"));
+    let invites: Vec<Vec<String>> = sorted
         .iter()
         .map(|invite| {
             vec![

@@ -1,0 +1,430 @@
+//! What every verb shows on a terminal of 80 columns, against the screens in `golden/`, from a real relay and daemons.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p messaging --test golden` writes the screens anew; look at them before committing.
+
+#![allow(clippy::unwrap_used)]
+
+mod terminal;
+mod world;
+
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use terminal::{Terminal, normalise, plain};
+use world::{Agent, PATIENCE, PROGRAM, World, wait};
+
+/// The screens of one run.
+struct Album {
+    seen: BTreeSet<String>,
+    differ: Vec<String>,
+    /// What stands for `/tmp/world` in a screen.
+    folder: String,
+}
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+fn program(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.arg("--home").arg(home).args(arguments).env_remove("MESSAGING_HOME");
+    command
+}
+
+impl Album {
+    fn new(folder: &Path) -> Self {
+        Self { seen: BTreeSet::new(), differ: Vec::new(), folder: folder.to_str().unwrap().to_owned() }
+    }
+
+    /// Runs a verb in a terminal and keeps its screen as `name`. Returns the screen.
+    fn shot(&mut self, name: &str, home: &Path, arguments: &[&str]) -> String {
+        self.shot_with(name, home, arguments, |_| {})
+    }
+
+    fn shot_with(
+        &mut self,
+        name: &str,
+        home: &Path,
+        arguments: &[&str],
+        act: impl FnOnce(&mut Terminal),
+    ) -> String {
+        let mut terminal = Terminal::start(&mut program(home, arguments));
+        act(&mut terminal);
+        let (text, status) = terminal.finish(PATIENCE);
+        let text = plain(&text);
+        let words: Vec<String> = arguments
+            .iter()
+            .map(|word| if word.contains([' ', '#']) { format!("\"{word}\"") } else { (*word).to_owned() })
+            .collect();
+        let ended = status.map_or_else(|| "by a signal".to_owned(), |status| status.to_string());
+        let screen = format!("$ messaging {}\n{text}[exit {ended}]\n", words.join(" "));
+        self.keep(name, &normalise(&screen, &self.folder));
+        text
+    }
+
+    fn keep(&mut self, name: &str, screen: &str) {
+        assert!(self.seen.insert(name.to_owned()), "{name} twice");
+        let path = golden().join(format!("{name}.txt"));
+        let known = std::fs::read_to_string(&path).unwrap_or_default();
+        if known == screen {
+            return;
+        }
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, screen).unwrap();
+        } else {
+            self.differ.push(format!("--- {name}: expected\n{known}--- {name}: shown\n{screen}"));
+        }
+    }
+
+    fn check(&self) {
+        assert!(self.differ.is_empty(), "{}", self.differ.join("\n"));
+    }
+}
+
+/// An id in a screen.
+fn id_in(screen: &str) -> String {
+    let id = regex::Regex::new(r"(?-u:\b)01[0-9A-HJKMNP-TV-Z]{24}(?-u:\b)").unwrap();
+    id.find(screen).unwrap_or_else(|| panic!("no id in {screen}")).as_str().to_owned()
+}
+
+fn word_in(screen: &str, prefix: &str) -> String {
+    screen.split_whitespace().find(|word| word.starts_with(prefix)).unwrap().to_owned()
+}
+
+/// Every leaf of the table of verbs, from the completion script.
+fn leaves() -> BTreeSet<String> {
+    let script = Command::new(PROGRAM).args(["completions", "bash"]).output().unwrap();
+    let script = String::from_utf8(script.stdout).unwrap();
+    let paths: Vec<String> = script
+        .lines()
+        .filter_map(|line| {
+            line.trim().strip_prefix('"')?.split_once("\") offer=").map(|(path, _)| path.to_owned())
+        })
+        .filter(|path| !path.is_empty())
+        .collect();
+    assert!(paths.len() > 50, "{paths:?}");
+    let leaf = |path: &&String| !paths.iter().any(|other| other.starts_with(&format!("{path} ")));
+    paths.iter().filter(leaf).map(|path| path.replace(' ', "-")).collect()
+}
+
+#[test]
+fn every_verb_has_a_screen_and_every_screen_is_as_it_was() {
+    let mut world = World::new();
+    let mut album = Album::new(world.folder.path());
+    before_a_team(&mut album, &world);
+    team(&mut album, &mut world);
+    let (mut planner, mut builder) = agents(&mut album, &world);
+    mail(&mut album, &world, &mut planner, &mut builder);
+    tasks(&mut album, &world, &mut builder);
+    chats(&mut album, &world);
+    hosted(&mut album, &world);
+    out_of_reach(&mut album, &mut world, &mut builder);
+    // A group's own name with more words is a screen of its member: `inbox-empty` is one of `inbox`.
+    let shown =
+        |leaf: &String| album.seen.iter().any(|name| name == leaf || name.starts_with(&format!("{leaf}-")));
+    // The services print nothing but a ready line; the demonstration's times are its point.
+    let without =
+        ["daemon-run", "relay", "demo", "ui", "hook", "notices", "people", "person", "daemon-snapshot"];
+    let missing: Vec<String> =
+        leaves().into_iter().filter(|leaf| !shown(leaf) && !without.contains(&leaf.as_str())).collect();
+    assert!(missing.is_empty(), "no screen of {missing:?}");
+    album.check();
+}
+
+/// Stops the daemon that `daemon start` left behind, also when the test fails.
+struct Stop(PathBuf);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        let _ = program(&self.0, &["daemon", "stop"]).output();
+    }
+}
+
+fn before_a_team(album: &mut Album, world: &World) {
+    let solo = world.path("solo");
+    album.shot("version", &solo, &["version"]);
+    album.shot("help", &solo, &["help"]);
+    album.shot("usage", &solo, &["sned", "bob"]);
+    album.shot("explain", &solo, &["explain", "unknown_session"]);
+    album.shot("explain-all", &solo, &["explain"]);
+    album.shot("doctor-no-home", &solo, &["doctor"]);
+    album.shot("status-no-daemon", &solo, &["status"]);
+    album.shot("log-none", &solo, &["log"]);
+    let _stop = Stop(solo.clone());
+    album.shot("daemon-start", &solo, &["daemon", "start"]);
+    album.shot("daemon-start-again", &solo, &["daemon", "start"]);
+    album.shot("daemon-health", &solo, &["daemon", "health"]);
+    album.shot("daemon-status", &solo, &["daemon", "status"]);
+    album.shot("status-no-team", &solo, &["status"]);
+    album.shot("inbox-no-team", &solo, &["inbox"]);
+    album.shot("doctor-no-team", &solo, &["doctor"]);
+    album.shot("team-claim-none", &solo, &["team", "claim"]);
+    album.shot("team-prepare", &solo, &["team", "prepare"]);
+    album.shot("team-pair-cancel", &solo, &["team", "pair-cancel"]);
+    album.shot("identity-migrate-running", &solo, &["identity", "migrate", "--to", "file"]);
+    album.shot("daemon-stop", &solo, &["daemon", "stop"]);
+    album.shot("daemon-stop-again", &solo, &["daemon", "stop"]);
+    album.shot("identity-migrate-none", &solo, &["identity", "migrate", "--to", "file"]);
+    let logged = world.path("logged");
+    std::fs::create_dir_all(logged.join("logs")).unwrap();
+    std::fs::write(
+        logged.join("logs/messagingd.log"),
+        "{\"at\":1796223062000,\"level\":\"info\",\"event\":\"daemon.start\",\"version\":\"0.1.0\"}\n\
+         {\"at\":1796223063000,\"level\":\"warn\",\"event\":\"relay.closed\",\"code\":1006}\n\
+         {\"at\":1796223064000,\"level\":\"debug\",\"event\":\"relay.dial\"}\n",
+    )
+    .unwrap();
+    album.shot("log", &logged, &["log", "--level", "info"]);
+    album.shot("man", &solo, &["man", &world.path("man").to_string_lossy()]);
+    album.shot("completions-unknown", &solo, &["completions", "tcsh"]);
+    // The path of the program differs from machine to machine.
+    let program = std::fs::canonicalize(PROGRAM).unwrap();
+    let folder = std::mem::replace(&mut album.folder, program.to_str().unwrap().to_owned());
+    album.shot("service-show", Path::new("/var/lib/alice"), &["service", "show", "--kind", "systemd"]);
+    album.shot(
+        "service-show-launchd",
+        Path::new("/var/lib/alice"),
+        &["service", "show", "--kind", "launchd"],
+    );
+    album.folder = folder;
+    let user = world.path("user");
+    std::fs::create_dir_all(&user).unwrap();
+    for (name, verb) in [("service-install", "install"), ("service-uninstall", "uninstall")] {
+        let mut command = program_as(&user, &["service", verb]);
+        let (text, status) = Terminal::start(&mut command).finish(PATIENCE);
+        let screen = format!("$ messaging service {verb}\n{}[exit {}]\n", plain(&text), status.unwrap());
+        album.keep(name, &normalise(&screen, &album.folder));
+    }
+}
+
+/// A user without a systemd session, as in a container.
+fn program_as(user: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).env("HOME", user).env_remove("XDG_CONFIG_HOME").env_remove("MESSAGING_HOME");
+    command
+}
+
+fn team(album: &mut Album, world: &mut World) {
+    for name in ["alice", "bob", "carol"] {
+        world.start_daemon(name);
+    }
+    let (alice, bob, carol) = (world.path("alice"), world.path("bob"), world.path("carol"));
+    let relay = world.relay_url();
+    album.shot(
+        "team-create",
+        &alice,
+        &["team", "create", "--relay", &relay, "--name", "Blue", "--person", "alice", "--label", "laptop"],
+    );
+    let invite = album.shot("team-invite", &alice, &["team", "invite", "bob"]);
+    let ticket = word_in(&invite, "messaging1.");
+    album.shot("team-join", &bob, &["team", "join", &ticket, "--label", "desk"]);
+    album.shot("team-join-again", &carol, &["team", "join", &ticket, "--label", "nook"]);
+    let second = world.cli_json("alice", &["team", "invite", "dave"]);
+    album.shot("team-revoke", &alice, &["team", "revoke", second["inviteId"].as_str().unwrap()]);
+    let info = world.cli_json("alice", &["team", "info"]);
+    let card = info["card"].as_str().unwrap();
+    let pair =
+        album.shot("team-pair", &carol, &["team", "pair", card, "--person", "carol", "--label", "nook"]);
+    let admit = word_in(&pair, "messaging-admit.");
+    album.shot("team-claim-waiting", &carol, &["team", "claim"]);
+    album.shot("team-add", &alice, &["team", "add", &admit]);
+    wait("carol to be added", || {
+        let claimed = world.cli_json("carol", &["team", "claim"]);
+        (claimed["state"] == "done").then_some(())
+    });
+    album.shot("team-claim", &carol, &["identity", "show"]);
+    album.shot("team-role", &alice, &["team", "role", "bob@desk", "admin"]);
+    album.shot("team-role-nobody", &alice, &["team", "role", "bob@shed", "admin"]);
+    album.shot("team-invite-forbidden", &carol, &["team", "invite", "eve"]);
+    album.shot("team-info", &alice, &["team", "info"]);
+    album.shot("identity-show", &alice, &["identity", "show"]);
+    album.shot("identity-rotate-enc", &bob, &["identity", "rotate-enc"]);
+    album.shot("team-remove", &alice, &["team", "remove", "carol@nook"]);
+    world.kill_daemon("carol");
+    album.shot("status", &alice, &["status"]);
+    album.shot("doctor", &alice, &["doctor"]);
+}
+
+fn agents(album: &mut Album, world: &World) -> (Agent, Agent) {
+    let mut planner = Agent::new(world, "alice", "planner");
+    let mut builder = Agent::new(world, "bob", "builder");
+    album.shot("agents-none", &world.path("alice"), &["agents"]);
+    planner.inbox();
+    builder.inbox();
+    wait("bob's agent in alice's directory", || {
+        let contacts = world.cli_json("alice", &["contacts"]);
+        let entries = contacts["entries"].as_array().unwrap();
+        entries.iter().any(|entry| entry["address"] == "bob/builder@desk").then_some(())
+    });
+    // Bob's terminal is a session too; its first command makes it one.
+    world.cli_json("bob", &["inbox"]);
+    wait("bob's terminal in alice's directory", || {
+        let contacts = world.cli_json("alice", &["contacts"]);
+        let entries = contacts["entries"].as_array().unwrap();
+        entries.iter().any(|entry| entry["address"] == "bob/cli@desk").then_some(())
+    });
+    world.cli_json("alice", &["inbox"]);
+    album.shot("contacts", &world.path("alice"), &["contacts"]);
+    album.shot("agents", &world.path("alice"), &["agents"]);
+    (planner, builder)
+}
+
+/// The stage of something alice's terminal sent.
+fn until_stage(world: &World, id: &str, stage: &str) {
+    wait(stage, || (world.cli_json("alice", &["sent", id])["stage"] == stage).then_some(()));
+}
+
+fn mail(album: &mut Album, world: &World, planner: &mut Agent, builder: &mut Agent) {
+    let (alice, bob) = (world.path("alice"), world.path("bob"));
+    album.shot("inbox-empty", &alice, &["inbox"]);
+    album.shot("sent-none", &alice, &["sent"]);
+    let sent = album.shot("send", &alice, &["send", "bob/builder@desk", "Is the build green?"]);
+    let first = id_in(&sent);
+    until_stage(world, &first, "held");
+    album.shot("send-unknown", &alice, &["send", "bob/nosuch", "hello"]);
+    album.shot("send-secret", &alice, &["send", "bob/builder", "ghp_0123456789abcdefghijABCDEFGHIJ012345"]);
+    album.shot("sent", &alice, &["sent"]);
+    album.shot("sent-id", &alice, &["sent", &first]);
+    let requests = album.shot("requests", &bob, &["requests"]);
+    let request = id_in(&requests);
+    album.shot_with("answer", &bob, &["answer", &request, "once"], |terminal| {
+        terminal.expect("y/N\r\n", PATIENCE);
+        terminal.type_text("n\n");
+    });
+    album.shot_with("requests-answer", &bob, &["requests", "--answer"], |terminal| {
+        terminal.expect("q)uit?\r\n", PATIENCE);
+        terminal.type_text("a\n");
+        terminal.expect("y/N\r\n", PATIENCE);
+        terminal.type_text("y\n");
+    });
+    album.shot("requests-none", &bob, &["requests"]);
+    let item = wait("the message", || builder.inbox().first().cloned());
+    builder.call("inbox.ack", json!({"ids": [item["id"]], "stage": "handed_to_agent"})).unwrap();
+    until_stage(world, &first, "handed_to_agent");
+    album.shot("grants", &bob, &["grants"]);
+    album.shot("grant", &alice, &["grant", "bob", "--ask", "open", "--yes"]);
+    album.shot_with("grant-trust", &bob, &["grant", "alice", "--ask", "open", "--trust", "7"], |terminal| {
+        terminal.expect("y/N\r\n", PATIENCE);
+        terminal.type_text("y\n");
+    });
+    let answer =
+        json!({"to": "alice/cli@laptop", "parts": [{"text": "Green since noon."}], "replyTo": item["id"]});
+    builder.call("msg.send", answer).unwrap();
+    wait("the answer", || world.cli_json("alice", &["inbox"])["items"].get(0).cloned());
+    until_stage(world, &first, "replied");
+    let inbox = album.shot("inbox", &alice, &["inbox"]);
+    album.shot("read", &alice, &["read", &id_in(&inbox)]);
+    album.shot("inbox-all", &alice, &["inbox", "--all"]);
+    album.shot("read-with-agent", &alice, &["read", "--with", "agent:bob/builder"]);
+    let asked = planner.send("bob/builder@desk", "Which commit?", "one");
+    planner.wait_stage(&asked, "delivered");
+    album.shot("agent", &alice, &["agent", "planner"]);
+    album.shot("agent-with", &alice, &["agent", "planner", "--with", "agent:bob/builder"]);
+    album.shot("sent-busy", &alice, &["sent"]);
+}
+
+fn tasks(album: &mut Album, world: &World, builder: &mut Agent) {
+    let alice = world.path("alice");
+    album.shot("tasks-none", &alice, &["tasks"]);
+    album.shot("send-task", &alice, &["send", "bob/builder@desk", "Run the migration on staging", "--task"]);
+    let task = world.cli_json("alice", &["tasks"])["tasks"][0]["taskId"].as_str().unwrap().to_owned();
+    let get = |builder: &mut Agent| builder.call("task.get", json!({"taskId": task})).ok();
+    wait("the task", || get(builder));
+    let working = json!({"taskId": task, "state": "TASK_STATE_WORKING", "message": [{"text": "on it"}]});
+    builder.call("task.update", working).unwrap();
+    wait("work on the task", || {
+        let shown = world.cli_json("alice", &["task", "show", &task]);
+        (shown["task"]["state"] == "TASK_STATE_WORKING").then_some(())
+    });
+    album.shot("tasks", &alice, &["tasks"]);
+    album.shot("task-show", &alice, &["task", "show", &task]);
+    album.shot("task-update", &alice, &["task", "update", &task, "--state", "completed"]);
+    album.shot("task-cancel", &alice, &["task", "cancel", &task, "--reason", "not needed"]);
+}
+
+fn chats(album: &mut Album, world: &World) {
+    let (alice, bob) = (world.path("alice"), world.path("bob"));
+    album.shot("chats-none", &alice, &["chats"]);
+    album.shot("send-line", &alice, &["send", "bob", "Lunch at noon?"]);
+    wait("the line", || {
+        let page = world.cli_json("bob", &["read", "--with", "dm:alice"]);
+        (page["lines"].as_array().unwrap().len() == 1).then_some(())
+    });
+    wait("its confirmation", || {
+        let page = world.cli_json("alice", &["read", "--with", "dm:bob"]);
+        (page["lines"][0]["state"] == "delivered").then_some(())
+    });
+    album.shot("chats", &bob, &["chats"]);
+    album.shot_with("chat-with", &bob, &["chat", "alice"], |terminal| {
+        terminal.expect("Lunch at noon?", PATIENCE);
+        terminal.expect_end("> ", PATIENCE);
+        terminal.type_text("Yes, the usual place\n");
+        // The terminal repeats what is typed; the second is the line as sent, with its mark.
+        wait("bob's line", || {
+            let page = world.cli_json("alice", &["read", "--with", "dm:bob"]);
+            (page["lines"].as_array().unwrap().len() == 2).then_some(())
+        });
+        terminal.expect("✓ Yes, the usual place", PATIENCE);
+        terminal.expect_end("> ", PATIENCE);
+        terminal.type_text("/quit\n");
+    });
+    album.shot("read-with", &alice, &["read", "--with", "dm:bob"]);
+    album.shot("chat-mark-read", &alice, &["chat", "mark-read", "dm:bob"]);
+    album.shot("channel-create", &alice, &["channel", "create", "eng", "bob"]);
+    album.shot("channel-create-again", &alice, &["channel", "create", "eng", "bob"]);
+    album.shot("channel-invite", &alice, &["channel", "invite", "eng", "bob"]);
+    wait("the channel at bob's", || {
+        let list = world.cli_json("bob", &["chats"]);
+        let all = list["conversations"].as_array().unwrap();
+        all.iter().any(|one| one["conversation"] == "channel:eng").then_some(())
+    });
+    album.shot("send-channel", &alice, &["send", "#eng", "Deploying at five"]);
+    wait("the line in the channel", || {
+        let page = world.cli_json("bob", &["read", "--with", "channel:eng"]);
+        page["lines"].as_array().unwrap().iter().any(|line| line["text"] == "Deploying at five").then_some(())
+    });
+    album.shot("search", &bob, &["search", "deploying five"]);
+    album.shot("search-nothing", &bob, &["search", "zebra"]);
+    album.shot_with("chat-follow", &bob, &["chat", "follow", "--since", "0"], |terminal| {
+        terminal.expect("channel:eng", PATIENCE);
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        terminal.interrupt();
+    });
+    album.shot("channel-leave", &bob, &["channel", "leave", "eng"]);
+    album.shot("channel-remove", &alice, &["channel", "remove", "eng", "bob"]);
+}
+
+/// What only a hosted realm has.
+fn hosted(album: &mut Album, world: &World) {
+    let alice = world.path("alice");
+    album.shot("card", &alice, &["card", "bob"]);
+    album.shot("contact", &alice, &["contact", "eve@example.org", "hello"]);
+    album.shot("device-status", &alice, &["device", "status"]);
+    album.shot("device-list", &alice, &["device", "list"]);
+    album.shot("device-link", &alice, &["device", "link"]);
+    album.shot("device-approve", &alice, &["device", "approve", "link", "--sas", "123456"]);
+    let machine = "A".repeat(43);
+    album.shot("device-remove", &alice, &["device", "remove", &machine]);
+    album.shot("device-login", &alice, &["device", "login"]);
+    album.shot("device-login-cancel", &alice, &["device", "login-cancel"]);
+    album.shot("erase", &alice, &["erase"]);
+    album.shot("identity-replace", &alice, &["identity", "replace"]);
+}
+
+/// The relay is gone: what cannot be known must not look like what is empty.
+fn out_of_reach(album: &mut Album, world: &mut World, builder: &mut Agent) {
+    let alice = world.path("alice");
+    let _ = builder;
+    world.kill_relay();
+    wait("alice's daemon to notice", || {
+        let health = world.cli_json("alice", &["daemon", "health"]);
+        (health["relay"] != "connected").then_some(())
+    });
+    album.shot("inbox-unknowable", &alice, &["inbox"]);
+    album.shot("contacts-unknowable", &alice, &["contacts"]);
+    album.shot("send-no-relay", &alice, &["send", "bob/builder@desk", "Still there?"]);
+    album.shot("sent-no-relay", &alice, &["sent"]);
+    album.shot("doctor-no-relay", &alice, &["doctor"]);
+    let _: Value = world.cli_json("alice", &["status"]);
+}
