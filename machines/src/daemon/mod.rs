@@ -12,6 +12,8 @@ pub mod directory;
 mod due;
 pub mod evidence;
 pub mod files;
+#[cfg(feature = "fill")]
+mod fill;
 pub mod identity;
 pub mod io;
 pub mod ipc;

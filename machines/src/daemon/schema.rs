@@ -4,7 +4,7 @@
 //! compound key separated by a zero byte where a part's length varies. A value starts with one version byte,
 //! then JSON of the row's type, unless its table says otherwise.
 
-use super::chats::{changes, channels, delivery, lines, purge, rooms};
+use super::chats::{changes, channels, delivery, lines, purge, rooms, texts};
 use super::consent::{holds, rows as consent};
 use super::mail::{inbox, outbox};
 use super::sessions::rows as sessions;
@@ -88,7 +88,7 @@ pub const TABLES: &[Table] = &[
     lines::THREAD,
     lines::PERSON,
     lines::HELD,
-    lines::TEXT,
+    texts::TEXT,
     changes::CHANGE,
     delivery::COPY,
     delivery::OPEN,

@@ -37,7 +37,7 @@ pub fn shapes(bases: &[&MemoryBase], tables: &[&str]) -> String {
         };
         let body = match serde_json::from_slice(body) {
             Ok(_) if table.0 == "roster" => "canonical entry".to_owned(),
-            _ if table.0 == "chat_text" => "a room in 8 bytes, then text".to_owned(),
+            _ if table.0 == "chat_text" => "bytes of texts".to_owned(),
             Ok(value) => shape(&value),
             Err(_) => format!("{} bytes", value.len()),
         };

@@ -8,15 +8,13 @@
 //! | `chat_thread` | room ‖ first line's id ‖ seq | nothing |
 //! | `chat_person` | person ‖ seq | nothing: a sender's lines, oldest first |
 //! | `chat_held` | person | [`Held`]: what is kept of a sender |
-//! | `chat_text` | seq | version, room in 8 bytes, then the text as `search` compares it |
 
 use super::rooms::{self, Room};
-use super::{changes, delivery, search};
+use super::{changes, delivery, texts};
 use crate::daemon::ctx::{Ctx, Note};
 use crate::daemon::due::{self, days};
 use crate::daemon::note::FiledLine;
 use crate::daemon::rows::{self, Key};
-use crate::daemon::schema::ROW;
 use crate::store::{StoreDown, Table, Txn};
 use messaging_proto::channel::{Line, LineState, PERSON_LINE_BYTES, PERSON_LINES};
 use messaging_proto::name::Label;
@@ -31,7 +29,6 @@ pub(crate) const ORDER: Table = Table("chat_order");
 pub(crate) const THREAD: Table = Table("chat_thread");
 pub(crate) const PERSON: Table = Table("chat_person");
 pub(crate) const HELD: Table = Table("chat_held");
-pub(crate) const TEXT: Table = Table("chat_text");
 
 /// The most lines one filing deletes for the sender's caps. What is over waits for the sender's next line.
 const EVICT: usize = 256;
@@ -142,10 +139,7 @@ fn store(cx: &mut Ctx<'_, '_>, seq: u64, row: &Row) -> Result<(), StoreDown> {
     rows::put(cx.txn, ORDER, &Key::new().num(row.room).num(seq), &!line.out);
     rows::mark(cx.txn, THREAD, &thread_key(row, seq));
     rows::mark(cx.txn, PERSON, &Key::new().text(line.person.as_str()).num(seq));
-    let mut text = vec![ROW];
-    text.extend(row.room.to_be_bytes());
-    text.extend(search::folded(&line.text).as_bytes());
-    cx.txn.put(TEXT, number.as_slice(), &text);
+    texts::add(cx.txn, seq, row.room, &line.text)?;
     let sender = Key::new().text(line.person.as_str());
     let mut held = rows::get::<Held>(cx.txn, HELD, &sender)?.unwrap_or_default();
     held.lines += 1;
@@ -185,7 +179,7 @@ pub(super) fn delete(cx: &mut Ctx<'_, '_>, seq: u64) -> Result<(), StoreDown> {
     rows::delete(cx.txn, ORDER, &Key::new().num(row.room).num(seq));
     rows::delete(cx.txn, THREAD, &thread_key(&row, seq));
     rows::delete(cx.txn, PERSON, &Key::new().text(line.person.as_str()).num(seq));
-    rows::delete(cx.txn, TEXT, &number);
+    texts::remove(cx.txn, seq)?;
     changes::forget(cx.txn, row.changed);
     delivery::forget(cx.txn, &line.id)?;
     let sender = Key::new().text(line.person.as_str());

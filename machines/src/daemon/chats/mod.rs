@@ -23,6 +23,7 @@ pub(crate) mod read;
 mod receive;
 pub(crate) mod rooms;
 mod search;
+pub(crate) mod texts;
 mod view;
 mod write;
 
@@ -106,6 +107,25 @@ impl Chats {
             Call::Remove { name, persons } => author::remove(mail, cx, &name, &persons),
         }
     }
+}
+
+/// Files a direct line of a person, as if it had arrived from this machine.
+#[cfg(any(test, feature = "fill"))]
+pub(crate) fn fill(
+    cx: &mut Ctx<'_, '_>,
+    person: messaging_proto::name::PersonId,
+    text: String,
+) -> Result<(), StoreDown> {
+    use crate::machine::Label;
+    use messaging_proto::{address::RoomRef, channel::Line, ulid::Ulid};
+    let Some(device) = cx.facts.me().map(|own| own.machine) else { return Ok(()) };
+    let room = rooms::make(cx.txn, &rooms::With::Person(person.clone()))?;
+    let id = Ulid::new(cx.now(), cx.step.draw(Label::MessageId));
+    let at = RoomRef::Dm(person.clone());
+    let line =
+        Line { id, room: at, person, device, agent: None, text, thread: None, out: false, notice: false };
+    lines::file(cx, lines::New { line, room, state: None, silent: false })?;
+    Ok(())
 }
 
 #[cfg(test)]

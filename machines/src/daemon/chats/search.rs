@@ -1,15 +1,14 @@
 //! `search`: lines by the words in them, newest first (`messaging/1 §8.2`, "Chats"; contract ipc §3).
 //!
-//! A line's text is kept a second time as it is compared, apart from the line, so that a search over all lines reads
-//! little and decodes nothing but its hits. A search that has more to read than one step may goes on in the next ones,
+//! Texts are kept a second time as they are compared ([`texts`]), so that a search over all lines reads little and decodes
+//! nothing but its hits. A search that has more to read than one step may goes on in the next ones,
 //! behind those that wait already.
 
-use super::lines::{self, TEXT};
-use super::{read, view};
+use super::texts::{self, TEXT, folded};
+use super::{lines, read, view};
 use crate::daemon::ctx::{Answer, Caller, Ctx, Outcome, obj};
 use crate::daemon::io::IpcId;
 use crate::daemon::rows::{self, Key};
-use crate::daemon::schema::ROW;
 use crate::store::{Range, StoreDown};
 use memchr::memmem::Finder;
 use messaging_proto::address::RoomRef;
@@ -18,29 +17,24 @@ use messaging_proto::time::Mono;
 use std::collections::VecDeque;
 use std::ops::Bound;
 
-/// Lines read at once.
-const BATCH: usize = 1_024;
-/// The most lines one step reads.
-const LINES: usize = 40 * BATCH;
-/// The most bytes one step reads, give or take a batch.
-const BYTES: usize = 8 << 20;
+/// Rows read at once.
+const BATCH: usize = 32;
+/// The most bytes one step reads, give or take a batch: more than a hundred thousand lines of a common length.
+const BYTES: usize = 16 << 20;
 
-/// A text as it is compared: every letter in lower case, one by one, so that what stands around it changes nothing.
-pub(super) fn folded(text: &str) -> String {
-    if text.is_ascii() {
-        return text.to_ascii_lowercase();
-    }
-    // The one letter with two lower-case forms.
-    text.chars().flat_map(char::to_lowercase).map(|letter| if letter == 'ς' { 'σ' } else { letter }).collect()
+/// What is looked for.
+#[derive(Debug)]
+struct Query {
+    words: Vec<Finder<'static>>,
+    room: Option<u64>,
 }
 
 /// A search under way.
 #[derive(Debug)]
 struct Job {
-    words: Vec<String>,
-    room: Option<u64>,
+    query: Query,
     limit: usize,
-    /// Only lines below this number are left to read.
+    /// Only rows below this key are left to read.
     below: u64,
     hits: Vec<Value>,
 }
@@ -69,8 +63,10 @@ impl Searches {
                 None => return Ok(Answer::Now(result(Vec::new()))),
             },
         };
-        let words = folded(query).split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
-        let mut job = Job { words, room, limit, below: u64::MAX, hits: Vec::new() };
+        let words = folded(query);
+        let words = words.split(' ').filter(|word| !word.is_empty());
+        let words = words.map(|word| Finder::new(word).into_owned()).collect();
+        let mut job = Job { query: Query { words, room }, limit, below: u64::MAX, hits: Vec::new() };
         if job.step(cx)? {
             return Ok(Answer::Now(result(job.hits)));
         }
@@ -113,25 +109,16 @@ impl Searches {
 impl Job {
     /// Reads on, as much as a step may. Whether the search ended.
     fn step(&mut self, cx: &Ctx<'_, '_>) -> Result<bool, StoreDown> {
-        let words: Vec<Finder<'_>> = self.words.iter().map(Finder::new).collect();
-        let (mut lines, mut bytes) = (0, 0);
-        while lines < LINES && bytes < BYTES {
+        let mut bytes = 0;
+        while bytes < BYTES {
             let to = Key::new().num(self.below);
             let to = Bound::Excluded(to.as_slice());
             let found =
                 cx.txn.range(TEXT, Range { from: Bound::Unbounded, to, reverse: true, limit: BATCH })?;
-            for (key, value) in &found {
+            for (key, row) in &found {
                 self.below = rows::last_num(key);
-                bytes += value.len();
-                if !self.holds(&words, value) {
-                    continue;
-                }
-                // A room that is gone has no lines, though some may be there yet.
-                if let Some(row) = lines::get(cx.txn, self.below)? {
-                    let mut hit = view::line(self.below, &row);
-                    hit.set("conversation", Value::text(row.line.room.to_string()));
-                    self.hits.push(hit.into());
-                }
+                bytes += row.len();
+                self.look(cx, row)?;
                 if self.hits.len() == self.limit {
                     return Ok(true);
                 }
@@ -139,33 +126,41 @@ impl Job {
             if found.len() < BATCH {
                 return Ok(true);
             }
-            lines += found.len();
         }
         Ok(false)
     }
 
-    /// Whether a text's row is one that is looked for.
-    fn holds(&self, words: &[Finder<'_>], value: &[u8]) -> bool {
-        let Some((&[ROW], rest)) = value.split_first_chunk::<1>() else { return false };
-        let Some((room, text)) = rest.split_first_chunk::<8>() else { return false };
-        self.room.is_none_or(|wanted| wanted == u64::from_be_bytes(*room))
-            && words.iter().all(|word| word.find(text).is_some())
+    /// Looks for lines in a row, the newest first.
+    fn look(&mut self, cx: &Ctx<'_, '_>, row: &[u8]) -> Result<(), StoreDown> {
+        let mut found = self.query.found(row);
+        while self.hits.len() < self.limit
+            && let Some(seq) = found.pop()
+        {
+            // A room that is gone has no lines, though some may be there yet.
+            if let Some(line) = lines::get(cx.txn, seq)? {
+                let mut hit = view::line(seq, &line);
+                hit.set("conversation", Value::text(line.line.room.to_string()));
+                self.hits.push(hit.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Query {
+    /// The lines of a row that are looked for, oldest first.
+    fn found(&self, row: &[u8]) -> Vec<u64> {
+        let holds = |text: &[u8]| self.words.iter().all(|word| word.find(text).is_some());
+        // What the row does not hold as a whole, none of its lines does.
+        if !holds(row) {
+            return Vec::new();
+        }
+        let mine = |room| self.room.is_none_or(|wanted| wanted == room);
+        let found = texts::entries(row).filter(|entry| mine(entry.room) && holds(entry.text));
+        found.map(|entry| entry.seq).collect()
     }
 }
 
 fn result(hits: Vec<Value>) -> Value {
     obj([("hits", Value::Array(hits))])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn letters_fold_one_by_one() {
-        assert_eq!(folded("Grüße AUS Zürich"), "grüße aus zürich");
-        assert_eq!(folded("ΟΔΟΣ"), folded("οδος"));
-        assert!(folded("ΟΔΟΣΑ").contains(&folded("ΟΔΟΣ")), "also inside a word");
-        assert_eq!(folded("İ"), "i\u{307}");
-    }
 }

@@ -12,25 +12,12 @@ use messaging_proto::ulid::Ulid;
 
 /// Files lines of a person on a machine without the trip over the relay: texts of `bytes` bytes.
 pub(super) fn fill(world: &mut World, number: usize, person: &str, count: usize, bytes: usize) {
-    let device = world.machine(0);
     let person = PersonId::parse(person).unwrap();
     for batch in (0..count).collect::<Vec<_>>().chunks(500) {
         world.within(number, |cx| {
             for n in batch {
-                let with = With::Person(person.clone());
-                let room = rooms::make(cx.txn, &with).unwrap();
-                let line = Line {
-                    id: Ulid::new(cx.now(), cx.step.draw(crate::machine::Label::MessageId)),
-                    room: RoomRef::Dm(person.clone()),
-                    person: person.clone(),
-                    device,
-                    agent: None,
-                    text: format!("{person}-{n}-{}", "x".repeat(bytes)),
-                    thread: None,
-                    out: false,
-                    notice: false,
-                };
-                lines::file(cx, New { line, room, state: None, silent: false }).unwrap();
+                let text = format!("{person}-{n}-{}", "x".repeat(bytes));
+                crate::daemon::chats::fill(cx, person.clone(), text).unwrap();
             }
         });
     }
@@ -72,7 +59,8 @@ fn a_sender_holds_sixteen_mebibytes() {
         .base
         .iter()
         .filter(|(table, ..)| table.0 == "chat_text")
-        .map(|(_, _, value)| value.len() as u64 - 9)
+        .flat_map(|(_, _, row)| crate::daemon::chats::texts::entries(row))
+        .map(|entry| entry.text.len() as u64)
         .sum();
     assert!((16_760_000..=16_777_216).contains(&bytes), "{bytes}");
     assert!((2_050..2_100).contains(&unread), "{unread}");

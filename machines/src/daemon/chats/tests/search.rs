@@ -55,7 +55,7 @@ fn every_word_in_any_case_newest_first() {
 fn a_long_search_takes_several_steps() {
     let mut chat = Chat::new(&["alice/desk", "bob/laptop"]);
     for person in ["bob", "carol", "dave", "erin", "frank"] {
-        fill(&mut chat.world, 0, person, 10_000, 4);
+        fill(&mut chat.world, 0, person, 10_000, 400);
     }
     chat.say(0, "dm:bob", "newest", "");
     let before = chat.world.steps();
@@ -76,7 +76,7 @@ fn a_long_search_takes_several_steps() {
             .filter(|id: &u64| *id > 9_000)
             .collect::<Vec<u64>>()
     };
-    assert!(replies(&chat).is_empty(), "the first forty thousand lines hold too few");
+    assert!(replies(&chat).is_empty(), "sixteen mebibytes hold too few");
     let other = chat.ok(0, "conv.list", "{}");
     assert!(number_at(&other, "conversations.0.lastSeq") > 50_000);
     chat.world.pass(10);
