@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod chaos;
 mod crash;
 mod exchange;
 mod person;

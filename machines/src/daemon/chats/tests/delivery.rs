@@ -70,6 +70,24 @@ fn a_refusal_by_the_relay_ends_a_copy() {
     assert_eq!(chat.texts(1, "dm:alice"), ["again"]);
 }
 
+/// A line does not overtake the channel it is in, nor the line before it, when the relay puts one off.
+#[test]
+fn nothing_overtakes_what_was_said_before_it() {
+    let mut chat = Chat::new(&["alice/desk", "bob/laptop"]);
+    chat.world.nodes[0].refuse.push_back((Code::RateLimited, Some(1_000)));
+    let conn = chat.admin[0];
+    chat.world.ok(0, conn, "channel.create", r#"{"name":"eng","persons":["bob"]}"#);
+    for words in ["one", "two"] {
+        chat.world.nodes[0].refuse.push_back((Code::Internal, None));
+        chat.say(0, "channel:eng", words, "");
+    }
+    chat.world.pass(20_000);
+    assert_eq!(chat.texts(1, "channel:eng"), ["alice created #eng with bob", "one", "two"]);
+    let states: Vec<_> =
+        chat.lines(0, "channel:eng")[1..].iter().map(|line| state(line).to_owned()).collect();
+    assert_eq!(states, ["delivered", "delivered"]);
+}
+
 /// A line that nobody takes in its lifetime.
 #[test]
 fn expiry_ends_a_copy() {
