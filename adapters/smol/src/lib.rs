@@ -11,6 +11,7 @@ pub mod driver;
 pub mod entropy;
 pub mod files;
 mod guard;
+pub mod handle;
 pub mod home;
 pub mod interrupt;
 pub mod log;

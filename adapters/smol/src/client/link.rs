@@ -1,11 +1,10 @@
 //! One connection: the caller's side, and the thread that reads.
 
-use super::{ClientError, Hello, IPC_LINE_BYTES, IPC_REQUEST_BYTES, Options, Tier, call_timeout};
-use crate::home::{check_directory, check_socket};
+use super::{CallId, ClientError, ClientMachine, Hello, Notice, Options, Tier, call_timeout, connect_error};
 use messaging_proto::Code;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,20 +22,39 @@ pub struct Client {
     tier: Tier,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    next_id: u64,
+    machine: ClientMachine,
     /// Calls under way, with the reply once it is there.
-    calls: BTreeMap<u64, Option<Result<Value, ClientError>>>,
+    calls: BTreeMap<CallId, Option<Result<Value, ClientError>>>,
     events: VecDeque<Value>,
     /// Why the connection ended.
     ended: Option<ClientError>,
+}
+
+impl State {
+    /// Sorts what came; whether to go on.
+    fn take(&mut self, notices: &mut Vec<Notice>) -> bool {
+        for notice in notices.drain(..) {
+            match notice {
+                Notice::Reply(id, reply) => {
+                    if let Some(slot) = self.calls.get_mut(&id) {
+                        *slot = Some(reply);
+                    }
+                }
+                Notice::Event(event) => self.events.push_back(event),
+                Notice::Ended(why) => self.ended = Some(why),
+                Notice::Ready(_) => {}
+            }
+        }
+        self.ended.is_none()
+    }
 }
 
 impl Shared {
@@ -52,13 +70,16 @@ impl Client {
     /// `forbidden` when the home or the socket is not private, `daemon_unavailable` when nothing answers,
     /// `daemon_mismatch` when something else does.
     pub fn connect(options: &Options) -> Result<Self, ClientError> {
-        let (stream, reader, hello) = open(options)?;
-        hello.check(&options.version)?;
-        let shared = Arc::new(Shared::default());
+        let Opened { stream, machine, hello, mut early } = open(options)?;
+        let reader =
+            stream.try_clone().map_err(|error| ClientError::new(Code::Internal, error.to_string()))?;
+        let mut state = State { machine, calls: BTreeMap::new(), events: VecDeque::new(), ended: None };
+        state.take(&mut early);
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let for_reader = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("ipc-reader".to_owned())
-            .spawn(move || read_lines(reader, &for_reader))
+            .spawn(move || read_all(reader, &for_reader))
             .map_err(|error| ClientError::new(Code::Internal, error.to_string()))?;
         Ok(Self { shared, writer: Mutex::new(stream), hello, tier: options.tier })
     }
@@ -68,7 +89,26 @@ impl Client {
     /// # Errors
     /// As [`Client::connect`], but for a daemon of another release.
     pub fn probe(options: &Options) -> Result<Hello, ClientError> {
-        open(options).map(|(_, _, hello)| hello)
+        let socket = options.checked_socket()?;
+        let mut stream = UnixStream::connect(socket).map_err(|error| connect_error(&error))?;
+        let mut line = Vec::new();
+        read_within(&mut stream, options.hello_timeout, |piece| {
+            let Some(bytes) = piece else {
+                return Some(Err(ClientError::unavailable(
+                    "the daemon closed the connection before its hello",
+                )));
+            };
+            line.extend_from_slice(bytes);
+            let first = line.split(|byte| *byte == b'\n').next().filter(|first| first.len() < line.len());
+            match first.map(Hello::parse) {
+                Some(Some(hello)) => Some(Ok(hello)),
+                Some(None) => Some(Err(ClientError::mismatch("what answers is not a messagingd"))),
+                None if line.len() > 65_536 => {
+                    Some(Err(ClientError::mismatch("what answers is not a messagingd")))
+                }
+                None => None,
+            }
+        })
     }
 
     /// What the daemon said of itself.
@@ -98,29 +138,29 @@ impl Client {
     /// # Errors
     /// As [`Client::call`].
     pub fn call_within(&self, method: &str, params: Value, timeout: Duration) -> Result<Value, ClientError> {
-        let id = {
+        let (id, line) = {
             let mut state = self.shared.lock();
-            state.next_id += 1;
-            let id = state.next_id;
+            if let Some(why) = &state.ended {
+                return Err(why.clone());
+            }
+            let (id, line) = state.machine.call(method, params)?;
             state.calls.insert(id, None);
-            id
+            (id, line)
         };
-        let result = self.send(id, method, params).and_then(|()| self.wait(id, timeout));
-        self.shared.lock().calls.remove(&id);
+        let result = self.write(&line).and_then(|()| self.wait(id, timeout));
+        let mut state = self.shared.lock();
+        state.calls.remove(&id);
+        state.machine.abandon(id);
+        drop(state);
         result
     }
 
-    fn send(&self, id: u64, method: &str, params: Value) -> Result<(), ClientError> {
-        let mut line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
-        if line.len() > IPC_REQUEST_BYTES {
-            return Err(ClientError::new(Code::TooLarge, "the request is larger than 1 MiB"));
-        }
-        line.push('\n');
+    fn write(&self, line: &[u8]) -> Result<(), ClientError> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        writer.write_all(line.as_bytes()).map_err(|_| self.gone())
+        writer.write_all(line).map_err(|_| self.gone())
     }
 
-    fn wait(&self, id: u64, timeout: Duration) -> Result<Value, ClientError> {
+    fn wait(&self, id: CallId, timeout: Duration) -> Result<Value, ClientError> {
         let end = Instant::now() + timeout;
         let mut state = self.shared.lock();
         loop {
@@ -195,41 +235,53 @@ impl Drop for Client {
     }
 }
 
-type Opened = (UnixStream, BufReader<UnixStream>, Hello);
-
-fn open(options: &Options) -> Result<Opened, ClientError> {
-    let socket = options.socket();
-    check_directory(options.home.path(), options.owner)?;
-    check_directory(&options.home.run(), options.owner)?;
-    check_socket(&socket, options.owner)?;
-    let stream = UnixStream::connect(&socket).map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied => {
-            ClientError::new(Code::Forbidden, "this user may not use the daemon's socket")
-        }
-        _ => ClientError::unavailable("no daemon answers; start it with: messaging daemon start"),
-    })?;
-    let io = |error: std::io::Error| ClientError::new(Code::Internal, error.to_string());
-    let mut reader = BufReader::new(stream.try_clone().map_err(io)?);
-    let hello = read_hello(&mut reader, options.hello_timeout)?;
-    stream.set_read_timeout(None).map_err(io)?;
-    Ok((stream, reader, hello))
+/// A connection whose hello was read.
+struct Opened {
+    stream: UnixStream,
+    machine: ClientMachine,
+    hello: Hello,
+    /// What came with the hello.
+    early: Vec<Notice>,
 }
 
-fn read_hello(reader: &mut BufReader<UnixStream>, timeout: Duration) -> Result<Hello, ClientError> {
+fn open(options: &Options) -> Result<Opened, ClientError> {
+    let socket = options.checked_socket()?;
+    let mut stream = UnixStream::connect(socket).map_err(|error| connect_error(&error))?;
+    let mut machine = ClientMachine::new(&options.version);
+    let mut early = Vec::new();
+    let hello = read_within(&mut stream, options.hello_timeout, |piece| {
+        match piece {
+            Some(bytes) => machine.received(bytes, &mut early),
+            None => machine.closed(&mut early),
+        }
+        match early.first() {
+            Some(Notice::Ready(hello)) => Some(Ok(hello.clone())),
+            Some(Notice::Ended(why)) => Some(Err(why.clone())),
+            _ => None,
+        }
+    })?;
+    stream.set_read_timeout(None).map_err(|error| ClientError::new(Code::Internal, error.to_string()))?;
+    Ok(Opened { stream, machine, hello, early })
+}
+
+/// Reads until `take` has an answer, at most `timeout` in all. `None` is the end of the stream.
+fn read_within<T>(
+    stream: &mut UnixStream,
+    timeout: Duration,
+    mut take: impl FnMut(Option<&[u8]>) -> Option<Result<T, ClientError>>,
+) -> Result<T, ClientError> {
     let end = Instant::now() + timeout;
-    let mut line = Vec::new();
+    let mut buffer = [0; 4096];
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() || reader.get_ref().set_read_timeout(Some(left)).is_err() {
+        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
             return Err(ClientError::mismatch(
                 "what answers on the socket says no hello; stop it and start the daemon",
             ));
         }
-        let chunk = match reader.fill_buf() {
-            Ok([]) => {
-                return Err(ClientError::unavailable("the daemon closed the connection before its hello"));
-            }
-            Ok(chunk) => chunk,
+        let answer = match stream.read(&mut buffer) {
+            Ok(0) => take(None),
+            Ok(count) => take(buffer.get(..count)),
             Err(error)
                 if matches!(
                     error.kind(),
@@ -238,67 +290,38 @@ fn read_hello(reader: &mut BufReader<UnixStream>, timeout: Duration) -> Result<H
             {
                 continue;
             }
-            Err(_) => return Err(ClientError::unavailable("the connection was lost before the hello")),
+            Err(_) => take(None),
         };
-        let (taken, done) =
-            chunk.iter().position(|byte| *byte == b'\n').map_or((chunk.len(), false), |at| (at + 1, true));
-        line.extend_from_slice(&chunk[..taken]);
-        reader.consume(taken);
-        if done {
-            return Hello::parse(&line)
-                .ok_or_else(|| ClientError::mismatch("what answers on the socket is not this messagingd"));
-        }
-        if line.len() > 65_536 {
-            return Err(ClientError::mismatch("what answers on the socket is not a messagingd"));
+        if let Some(answer) = answer {
+            return answer;
         }
     }
 }
 
-fn read_lines(mut reader: BufReader<UnixStream>, shared: &Shared) {
-    let mut line = Vec::new();
-    let why = loop {
-        line.clear();
-        match reader.by_ref().take(IPC_LINE_BYTES as u64 + 1).read_until(b'\n', &mut line) {
-            Ok(0) => break ClientError::unavailable("the daemon closed the connection"),
-            Ok(_) if line.last() != Some(&b'\n') => {
-                break ClientError::unavailable("the daemon's line was cut short or too long");
-            }
-            Ok(_) => {}
+fn read_all(mut stream: UnixStream, shared: &Shared) {
+    let mut buffer = vec![0; 65_536];
+    let mut notices = Vec::new();
+    loop {
+        let read = match stream.read(&mut buffer) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => break ClientError::unavailable("the connection was lost"),
+            Err(_) => 0,
+            Ok(count) => count,
+        };
+        let mut state = shared.lock();
+        match buffer.get(..read) {
+            Some(bytes) if !bytes.is_empty() => state.machine.received(bytes, &mut notices),
+            _ => state.machine.closed(&mut notices),
         }
-        if !take_line(&line, shared) {
-            break ClientError::unavailable("more events came than were read");
+        let mut go_on = state.take(&mut notices);
+        if go_on && state.events.len() > EVENTS_MAX {
+            state.machine.end(ClientError::unavailable("more events came than were read"), &mut notices);
+            go_on = state.take(&mut notices);
         }
-    };
-    let _ = reader.get_ref().shutdown(Shutdown::Both);
-    shared.lock().ended = Some(why);
-    shared.changed.notify_all();
-}
-
-/// Sorts one line; whether to go on.
-fn take_line(line: &[u8], shared: &Shared) -> bool {
-    let Ok(mut value) = serde_json::from_slice::<Value>(line) else { return true };
-    let mut state = shared.lock();
-    if value.get("method").and_then(Value::as_str) == Some("event") {
-        if state.events.len() >= EVENTS_MAX {
-            return false;
-        }
-        state.events.push_back(value["params"].take());
-    } else if let Some(slot) = value.get("id").and_then(Value::as_u64).and_then(|id| state.calls.get_mut(&id))
-    {
-        *slot = Some(match value.get("error") {
-            Some(error) => Err(ClientError::from_reply(error)),
-            None => Ok(value["result"].take()),
-        });
-    } else if value.get("id").is_some_and(Value::is_null) {
-        // The daemon could not read a line of ours: it cannot say which, so every call under way fails.
-        let error = ClientError::from_reply(&value["error"]);
-        for slot in state.calls.values_mut().filter(|slot| slot.is_none()) {
-            *slot = Some(Err(error.clone()));
+        drop(state);
+        shared.changed.notify_all();
+        if !go_on {
+            let _ = stream.shutdown(Shutdown::Both);
+            return;
         }
     }
-    drop(state);
-    shared.changed.notify_all();
-    true
 }

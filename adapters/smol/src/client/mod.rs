@@ -11,31 +11,25 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`Client`] is `Sync`: several threads may call at once. A thread of its own reads the socket and sorts replies
-//! from events; it ends with the connection.
+//! [`Client`] is `Sync`: several threads may call at once. A thread of its own reads the socket and gives the bytes to
+//! the [`ClientMachine`], which sorts replies from events; it ends with the connection. A program with a runtime of
+//! its own drives the same machine there, after [`Options::checked_socket`].
+//!
+//! Two complete programs are in `examples/`: `echo_agent.rs`, an agent that answers messages and executes tasks over
+//! [`Client`], and `tokio_agent.rs`, the machine in tokio.
 
-mod error;
-mod hello;
 mod link;
 
-pub use error::ClientError;
-pub use hello::{Hello, IPC_PROTOCOL};
 pub use link::Client;
+pub use messaging_machines::client::{
+    CallId, ClientError, ClientMachine, Hello, IPC_CALL_MS, IPC_CONNECT_MS, IPC_LINE_BYTES, IPC_PROTOCOL,
+    IPC_REQUEST_BYTES, IPC_SLOW_CALL_MS, Notice, call_timeout,
+};
 
-use crate::home::{Home, Owner};
+use crate::home::{Home, HomeError, Owner, check_directory, check_socket};
+use messaging_proto::Code;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Longest line of a client, LF excluded.
-pub const IPC_REQUEST_BYTES: usize = 1_048_576;
-/// Longest line of a daemon, LF excluded.
-pub const IPC_LINE_BYTES: usize = 8_388_608;
-/// How long a client waits for the hello.
-pub const IPC_CONNECT_MS: u64 = 5_000;
-/// How long a client waits for most replies.
-pub const IPC_CALL_MS: u64 = 30_000;
-/// How long a client waits for a reply that may need the relay.
-pub const IPC_SLOW_CALL_MS: u64 = 130_000;
 
 /// Which of the daemon's sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +74,18 @@ impl Options {
         Self { tier: Tier::Agent, ..Self::admin(home) }
     }
 
+    /// The path of the socket, once the home, `run/` and the socket itself were found private (`§8.2`).
+    ///
+    /// # Errors
+    /// `forbidden` when one of them is not, `daemon_unavailable` when one does not exist.
+    pub fn checked_socket(&self) -> Result<PathBuf, ClientError> {
+        check_directory(self.home.path(), self.owner)?;
+        check_directory(&self.home.run(), self.owner)?;
+        let socket = self.socket();
+        check_socket(&socket, self.owner)?;
+        Ok(socket)
+    }
+
     fn socket(&self) -> PathBuf {
         match self.tier {
             Tier::Agent => self.home.agent_socket(),
@@ -88,13 +94,20 @@ impl Options {
     }
 }
 
-/// How long a call of `method` may take (`ipcCallMs`): the time of the method, plus its `waitMs`.
+/// What a socket that cannot be connected means.
 #[must_use]
-pub fn call_timeout(method: &str, params: &serde_json::Value) -> Duration {
-    let slow = ["team.", "device.", "identity.", "directory."].iter().any(|group| method.starts_with(group))
-        || method == "daemon.snapshot";
-    let wait = params.get("waitMs").and_then(serde_json::Value::as_u64).unwrap_or(0);
-    Duration::from_millis(if slow { IPC_SLOW_CALL_MS } else { IPC_CALL_MS }.saturating_add(wait))
+pub fn connect_error(error: &std::io::Error) -> ClientError {
+    if error.kind() == std::io::ErrorKind::PermissionDenied {
+        ClientError::new(Code::Forbidden, "this user may not use the daemon's socket")
+    } else {
+        ClientError::unavailable("no daemon answers; start it with: messaging daemon start")
+    }
+}
+
+impl From<HomeError> for ClientError {
+    fn from(error: HomeError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
 }
 
 #[cfg(test)]

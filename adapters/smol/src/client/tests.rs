@@ -138,10 +138,3 @@ fn a_socket_that_is_not_private_is_not_trusted() {
     std::fs::write(home.admin_socket(), "").unwrap();
     assert_eq!(Client::connect(&options(&home)).unwrap_err().code, Code::Forbidden, "a plain file");
 }
-
-#[test]
-fn waits_follow_the_method() {
-    assert_eq!(call_timeout("msg.send", &json!({})), Duration::from_millis(30_000));
-    assert_eq!(call_timeout("team.join", &json!({})), Duration::from_millis(130_000));
-    assert_eq!(call_timeout("inbox.list", &json!({"waitMs": 500})), Duration::from_millis(30_500));
-}

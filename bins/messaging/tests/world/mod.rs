@@ -14,8 +14,27 @@ use std::time::{Duration, Instant};
 /// How long any one thing may take before a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The program under test.
-pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_messaging");
+/// The program under test; empty in the tests of another package, which find it beside their own program.
+pub(crate) const PROGRAM: &str = match option_env!("CARGO_BIN_EXE_messaging") {
+    Some(program) => program,
+    None => "",
+};
+
+/// The path of the program.
+pub(crate) fn program() -> PathBuf {
+    if !PROGRAM.is_empty() {
+        return PROGRAM.into();
+    }
+    // target/debug/deps/<test> -> target/debug/messaging
+    let test = std::env::current_exe().unwrap();
+    let program = test.parent().unwrap().parent().unwrap().join("messaging");
+    if !program.is_file() {
+        // `cargo test --workspace` made it; a test of one package alone did not.
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        assert!(cargo.args(["build", "-p", "messaging", "--bins"]).status().unwrap().success());
+    }
+    program
+}
 
 /// A process that is killed when dropped.
 pub(crate) struct Process {
@@ -28,7 +47,7 @@ impl Process {
     /// Starts the program with `arguments`, its log in `log`, and waits for its ready line.
     pub(crate) fn start(arguments: &[&str], ready: &str, log: &Path) -> Self {
         let log = File::options().create(true).append(true).open(log).unwrap();
-        let mut child = Command::new(PROGRAM)
+        let mut child = Command::new(program())
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -170,7 +189,7 @@ impl World {
 
     /// Runs `messaging --home <name> arguments…`.
     pub(crate) fn cli(&self, name: &str, arguments: &[&str]) -> Output {
-        Command::new(PROGRAM)
+        Command::new(program())
             .arg("--home")
             .arg(self.path(name))
             .args(arguments)

@@ -52,7 +52,10 @@ impl Hello {
     }
 
     /// Refuses a daemon of another release or protocol (`§8.2`: no compatibility across releases).
-    pub(crate) fn check(&self, version: &str) -> Result<(), ClientError> {
+    ///
+    /// # Errors
+    /// `daemon_mismatch`, with both versions and what to do.
+    pub fn check(&self, version: &str) -> Result<(), ClientError> {
         if self.protocol == IPC_PROTOCOL && self.version == version {
             return Ok(());
         }
@@ -60,8 +63,14 @@ impl Hello {
             "the daemon (pid {}) is messagingd {} with API {}, this is {version} with API {IPC_PROTOCOL}; stop that \
              daemon (messaging daemon stop), then start this version's (messaging daemon start)",
             self.pid,
-            crate::log::plain(&self.version),
+            plain(&self.version),
             self.protocol
         )))
     }
+}
+
+/// The start of a foreign word, fit for a terminal and a log.
+fn plain(text: &str) -> String {
+    let fit = |c: char| if c.is_ascii_alphanumeric() || ".-_+".contains(c) { c } else { '?' };
+    text.chars().take(64).map(fit).collect()
 }

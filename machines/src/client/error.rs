@@ -1,6 +1,5 @@
-//! What a call can fail with.
+//! What a connection or a call ends with.
 
-use crate::home::HomeError;
 use messaging_proto::Code;
 use serde_json::Value;
 use std::fmt;
@@ -10,7 +9,7 @@ use std::fmt;
 pub struct ClientError {
     /// What kind.
     pub code: Code,
-    /// What, in words of ours or of the daemon.
+    /// What, in words of ours or of the daemon, without the code.
     pub message: String,
     /// When to try again, in milliseconds from now.
     pub retry_after_ms: Option<u64>,
@@ -27,11 +26,15 @@ impl ClientError {
         Self { code, message: message.into(), retry_after_ms: None, field: None, reason: None }
     }
 
-    pub(super) fn unavailable(message: impl Into<String>) -> Self {
+    /// Nothing answers, or no longer.
+    #[must_use]
+    pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(Code::DaemonUnavailable, message)
     }
 
-    pub(super) fn mismatch(message: impl Into<String>) -> Self {
+    /// Something answers that is not a daemon of this release.
+    #[must_use]
+    pub fn mismatch(message: impl Into<String>) -> Self {
         Self::new(Code::DaemonMismatch, message)
     }
 
@@ -61,9 +64,3 @@ impl fmt::Display for ClientError {
 }
 
 impl std::error::Error for ClientError {}
-
-impl From<HomeError> for ClientError {
-    fn from(error: HomeError) -> Self {
-        Self::new(error.code(), error.to_string())
-    }
-}

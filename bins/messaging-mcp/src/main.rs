@@ -1,0 +1,5 @@
+//! `messaging-mcp`: the MCP server.
+
+fn main() -> std::process::ExitCode {
+    messaging_mcp::main(std::env::args_os().collect())
+}
