@@ -109,10 +109,13 @@ fn file_part(path: &Path) -> Result<Value, Failure> {
 
 pub(super) fn inbox(shell: &mut Shell, args: &Inbox) -> Result<(), Failure> {
     let params = || [("unreadOnly", Value::Bool(!args.all)), ("limit", number(args.limit))];
-    let mut list = shell.call_keyed("inbox.list", params())?;
-    if let Some(seconds) = args.wait {
+    if args.wait.is_some() {
+        // Before the first look, so that nothing arrives unseen between the two.
         let key = shell.key()?;
         shell.call("events.subscribe", object([("key", string(&key))]))?;
+    }
+    let mut list = shell.call_keyed("inbox.list", params())?;
+    if let Some(seconds) = args.wait {
         let end = Instant::now() + Duration::from_secs(seconds);
         while list.int("unread").unwrap_or_default() == 0 {
             let left = end.saturating_duration_since(Instant::now());

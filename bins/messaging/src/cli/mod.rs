@@ -13,6 +13,7 @@ mod device;
 mod doctor;
 mod failure;
 mod generate;
+mod hook;
 mod identity;
 mod log;
 mod mail;
@@ -130,6 +131,7 @@ fn dispatch(shell: &mut Shell, verb: Verb) -> Result<(), Failure> {
         Verb::Doctor(_) => doctor::run(shell),
         Verb::Explain(args) => remedy::explain(shell, &args),
         Verb::Log(args) => log::run(shell, &args),
+        Verb::Hook(args) => hook::run(shell, &args),
         Verb::Service(args) => service::run(shell, &args.verb),
         Verb::Completions(args) => generate::completions(shell, &args),
         Verb::Man(args) => generate::pages(shell, &args),
@@ -146,6 +148,7 @@ const fn needs_daemon(verb: &Verb) -> bool {
             | Verb::Doctor(_)
             | Verb::Explain(_)
             | Verb::Log(_)
+            | Verb::Hook(_)
             | Verb::Service(_)
             | Verb::Completions(_)
             | Verb::Man(_)

@@ -2,6 +2,7 @@
 
 mod chats;
 mod device;
+mod hook;
 mod mail;
 mod people;
 mod service;
@@ -9,6 +10,7 @@ mod team;
 
 pub(crate) use chats::*;
 pub(crate) use device::*;
+pub(crate) use hook::*;
 pub(crate) use mail::*;
 pub(crate) use people::*;
 pub(crate) use service::*;
@@ -138,6 +140,7 @@ pub(crate) enum Verb {
     Doctor(Doctor),
     Explain(Explain),
     Log(Log),
+    Hook(Hook),
     Service(Service),
     Completions(Completions),
     Man(Man),
