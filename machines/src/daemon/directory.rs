@@ -221,11 +221,18 @@ pub(crate) fn client_of(
 
 /// `contacts.list`, but for the conversations and what consent says, which the caller adds.
 pub(crate) fn entries(cx: &Ctx<'_, '_>) -> Outcome<Vec<Value>> {
+    entries_of(cx, None)
+}
+
+/// Every entry, or those of one person, by address.
+pub(crate) fn entries_of(cx: &Ctx<'_, '_>, person: Option<&PersonId>) -> Outcome<Vec<Value>> {
     let Some(own) = cx.facts.me() else {
         return Err(Refusal::code(Code::NoIdentity, "this machine is in no team"));
     };
+    let wanted = |of: &PersonId| person.is_none_or(|person| person == of);
     let mut entries = Vec::new();
-    for session in sessions::all(cx.txn)? {
+    let mine = if wanted(&own.person) { sessions::all(cx.txn)? } else { Vec::new() };
+    for session in mine {
         let listed = Listed {
             name: session.name.clone(),
             client: session.agent.clone(),
@@ -251,7 +258,7 @@ pub(crate) fn entries(cx: &Ctx<'_, '_>) -> Outcome<Vec<Value>> {
         entries.push(machine.entry(&listed, &features));
     }
     let members = cx.facts.roster().into_iter().flat_map(Roster::members);
-    for member in members.filter(|member| member.machine != own.machine) {
+    for member in members.filter(|member| member.machine != own.machine && wanted(&member.person)) {
         let Some(seen) = presence::rows::get(cx.txn, &member.machine)? else { continue };
         let online = cx.facts.link.online(&member.machine);
         let machine = Machine {

@@ -51,10 +51,14 @@ pub(crate) enum Kind {
     Line = 11,
     /// A channel's end may be forgotten: channel id.
     ChannelEnded = 12,
+    /// A notice's retention may be over: notice number.
+    Notice = 13,
+    /// Trust the person gave may end soon: the trusted person.
+    Trust = 14,
 }
 
 impl Kind {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::Envelope,
         Self::Seen,
         Self::Idempotency,
@@ -67,6 +71,8 @@ impl Kind {
         Self::Mailbox,
         Self::Line,
         Self::ChannelEnded,
+        Self::Notice,
+        Self::Trust,
     ];
 
     fn read(byte: u8) -> Option<Self> {

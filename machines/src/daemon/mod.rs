@@ -8,6 +8,7 @@ pub mod chats;
 pub mod config;
 pub mod consent;
 pub mod ctx;
+mod devices;
 pub mod directory;
 mod due;
 pub mod evidence;
@@ -20,6 +21,8 @@ pub mod ipc;
 pub mod link;
 pub mod mail;
 pub mod note;
+pub mod notices;
+pub mod people;
 pub mod presence;
 pub mod realm;
 pub mod roster_sync;
@@ -52,6 +55,7 @@ use mail::Mail;
 use messaging_proto::Code;
 use messaging_proto::identity::Identity;
 use messaging_proto::time::Mono;
+use notices::Notices;
 use presence::Presence;
 use roster_sync::RosterSync;
 use sessions::Sessions;
@@ -90,12 +94,13 @@ struct Roles {
     chats: Chats,
     consent: Consent,
     directory: Directory,
+    notices: Notices,
     link: Link,
     stop: Stop,
 }
 
 impl Roles {
-    fn all(&mut self) -> [&mut dyn Role; 12] {
+    fn all(&mut self) -> [&mut dyn Role; 13] {
         let Self {
             roster_sync,
             keeper,
@@ -107,6 +112,7 @@ impl Roles {
             chats,
             consent,
             directory,
+            notices,
             ..
         } = self;
         [
@@ -120,13 +126,14 @@ impl Roles {
             chats,
             consent,
             directory,
+            notices,
             &mut self.link,
             &mut self.stop,
         ]
     }
 
     /// In the order of [`Self::all`].
-    fn deadlines(&self) -> [(Option<Mono>, Timer); 12] {
+    fn deadlines(&self) -> [(Option<Mono>, Timer); 13] {
         [
             (self.roster_sync.deadline(), Timer::RosterSync),
             (self.keeper.deadline(), Timer::Identity),
@@ -138,6 +145,7 @@ impl Roles {
             (self.chats.deadline(), Timer::Chats),
             (self.consent.deadline(), Timer::Consent),
             (self.directory.deadline(), Timer::Directory),
+            (self.notices.deadline(), Timer::Notices),
             (self.link.deadline(), Timer::Link),
             (self.stop.deadline(), Timer::Stop),
         ]
@@ -167,6 +175,8 @@ pub enum Timer {
     Consent,
     /// The next `contacts` event.
     Directory,
+    /// Nothing: notices go by the calendar of the mail role.
+    Notices,
     /// A backoff, a timeout or a ping of the relay link.
     Link,
     /// The grace of a stop.
@@ -218,6 +228,8 @@ impl Daemon {
             Call::Chat(call) => roles.chats.call(&mut roles.mail, cx, caller, call),
             Call::Task(call) => tasks::call(cx, call),
             Call::Consent(call) => consent::call(&mut roles.mail, cx, call),
+            Call::Notice(call) => notices::call(cx, caller, call),
+            Call::People(call) => people::call(cx, &call),
             Call::Team(call) => roles.team.call(cx, caller, call),
             Call::Identity(call) => roles.keeper.call(cx, caller, call),
             Call::Status(call) => status::call(cx, call),

@@ -150,6 +150,8 @@ pub enum Note {
     ChannelEnded(RoomRef),
     /// A line of another person or of an own agent was deleted: by retention, a cap, or with its channel.
     LineGone(Ulid),
+    /// A request is held for the person (`§6.9`, "Holds").
+    RequestHeld(Ulid),
     /// The host woke from sleep (`daemon.woke`).
     Woke,
     /// The daemon was asked to stop.

@@ -3,6 +3,7 @@
 //! The roster in memory is a cache of the entries in the store, checked against the stored head when it is
 //! loaded. Every change goes through here and is written in the same step.
 
+use super::devices::History;
 use super::evidence::{Evidence, Standing};
 use super::schema::{self, EVIDENCE, META, META_HEAD, ROSTER};
 use crate::store::{StoreDown, Txn};
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct Realm {
     roster: Roster,
+    history: History,
     /// Heads that members signed and the relay has not provided, by signer: sends wait.
     ahead: BTreeMap<MachineId, Evidence>,
     /// Heads off this chain, by signer: the alarm.
@@ -37,6 +39,12 @@ impl Realm {
     #[must_use]
     pub fn roster(&self) -> Option<&Roster> {
         self.roster.head().map(|_| &self.roster)
+    }
+
+    /// When machines came and went.
+    #[must_use]
+    pub(in crate::daemon) const fn history(&self) -> &History {
+        &self.history
     }
 
     /// Whether sends wait: a current member has signed a head this roster has not reached
@@ -69,7 +77,10 @@ impl Realm {
         let head: Option<Head> = schema::get(txn, META, META_HEAD)?;
         let Some(head) = head.filter(|_| !texts.is_empty()) else { return Ok(Loaded::None) };
         match Roster::replay_texts(&texts) {
-            Ok(roster) if roster.head() == Some(head) => self.roster = roster,
+            Ok(roster) if roster.head() == Some(head) => {
+                self.history = History::of(&roster);
+                self.roster = roster;
+            }
             _ => return Ok(Loaded::Broken),
         }
         let (ahead, diverged) = (&mut self.ahead, &mut self.diverged);
@@ -93,6 +104,9 @@ impl Realm {
         options: ApplyOptions,
     ) -> Result<Head, RosterError> {
         let head = self.roster.apply(raw, options)?;
+        if let Some(entry) = self.roster.entry(head.seq) {
+            self.history.add(entry);
+        }
         self.store(txn, head.seq);
         Ok(head)
     }
@@ -100,6 +114,7 @@ impl Realm {
     /// Takes a roster that was verified elsewhere (a joiner's, a founder's), and stores it instead of this one.
     pub(in crate::daemon) fn adopt(&mut self, txn: &mut Txn<'_>, roster: Roster) {
         self.forget(txn);
+        self.history = History::of(&roster);
         self.roster = roster;
         self.store(txn, 0);
     }

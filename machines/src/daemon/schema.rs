@@ -7,6 +7,7 @@
 use super::chats::{changes, channels, delivery, lines, purge, rooms, texts};
 use super::consent::{holds, rows as consent};
 use super::mail::{inbox, outbox};
+use super::notices::rows as notices;
 use super::sessions::rows as sessions;
 use super::tasks::rows as tasks;
 use crate::store::{Range, StoreDown, Table, Txn};
@@ -34,6 +35,10 @@ pub const META_MACHINE: &[u8] = b"identity.machine";
 pub const META_ROTATED: &[u8] = b"identity.rotatedAt";
 /// `META` row: the roster's head, `{seq, hash}`; what the cached roster is checked against.
 pub const META_HEAD: &[u8] = b"roster.head";
+/// `META` row: the alarm about the keys that the person was told of, and since when it stands.
+pub const META_ALARM: &[u8] = b"notices.alarm";
+/// `META` row: the position of the first roster entry the person's device alerts have not looked at.
+pub const META_DEVICES: &[u8] = b"notices.devices";
 
 /// The roster's entries. Key: `seq` as 8 bytes. Value: version byte, then the entry's canonical text.
 pub const ROSTER: Table = Table("roster");
@@ -93,6 +98,9 @@ pub const TABLES: &[Table] = &[
     delivery::COPY,
     delivery::OPEN,
     purge::GONE,
+    notices::NOTICE,
+    notices::BY_ID,
+    notices::OPEN,
 ];
 
 /// The version byte of a row.

@@ -8,7 +8,7 @@
 //!
 //! Numbers rise with arrival. At most `heldTotal` rows, so every one may be looked at.
 
-use crate::daemon::ctx::{Ctx, obj};
+use crate::daemon::ctx::{Ctx, Note, obj};
 use crate::daemon::due;
 use crate::daemon::mail::arrival::Arrival;
 use crate::daemon::mail::peer::{Peer, set};
@@ -118,6 +118,7 @@ pub(crate) fn keep(cx: &mut Ctx<'_, '_>, arrival: &Arrival, chain: Option<Summar
     rows::put(cx.txn, BODY, &key, &canonical(&arrival.raw));
     rows::put(cx.txn, BY_ID, &id_key(&arrival.id), &number);
     due::at(cx.txn, arrival.exp, due::Kind::Held, &key);
+    cx.note(Note::RequestHeld(arrival.id));
     Ok(())
 }
 

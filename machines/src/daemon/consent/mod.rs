@@ -108,19 +108,24 @@ pub(crate) fn reach(cx: &Ctx<'_, '_>) -> Result<Vec<Value>, StoreDown> {
     let mut persons: Vec<&PersonId> = members.map(|member| &member.person).collect();
     persons.sort();
     persons.dedup();
-    let can =
-        obj([("chat", Value::Bool(true)), ("agentMail", Value::Bool(true)), ("ask", Value::text("request"))]);
     Ok(persons
         .into_iter()
         .filter(|person| **person != own.person)
-        .map(|person| {
-            obj([
-                ("person", Value::text(person.as_str())),
-                ("can", can.clone()),
-                ("source", Value::text("default")),
-            ])
-        })
+        .map(|person| reach_of(cx, person))
         .collect())
+}
+
+/// `Reach` of another person of the team.
+pub(crate) fn reach_of(cx: &Ctx<'_, '_>, person: &PersonId) -> Value {
+    let mut reach = Object::new();
+    reach.set("person", Value::text(person.as_str()));
+    let can =
+        obj([("chat", Value::Bool(true)), ("agentMail", Value::Bool(true)), ("ask", Value::text("request"))]);
+    reach.set("can", can);
+    reach.set("source", Value::text("default"));
+    let news = cx.facts.realm.history().news(person, cx.now()).next();
+    set(&mut reach, "devicesChangedAt", news.map(|change| Value::int(change.at.0)));
+    reach.into()
 }
 
 /// Writes what a grant sets, as clients see it.

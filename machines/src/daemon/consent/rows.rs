@@ -8,6 +8,7 @@
 //!
 //! A subject is `p` or `c` ‖ the person or the channel id.
 
+use crate::daemon::notices;
 use crate::daemon::rows::{self, Key};
 use crate::daemon::text::parsed;
 use crate::store::{StoreDown, Table, Txn};
@@ -49,6 +50,7 @@ pub(crate) fn put(txn: &mut Txn<'_>, grant: &ConsentGrant) -> Result<(), StoreDo
         rows::count(txn, "grants", 1)?;
     }
     rows::put(txn, GRANT, &key, &crate::daemon::text::canonical(grant.raw()));
+    notices::plan_trust(txn, grant);
     if let Some(entry) = review(txn, &grant.subject)?
         && entry.is_settled_by(grant)
     {

@@ -5,7 +5,9 @@
 
 use super::directory as directory_realm;
 use crate::daemon::team::reads;
-use crate::daemon::{chats, consent, directory, identity, mail, sessions, status, tasks, team};
+use crate::daemon::{
+    chats, consent, directory, identity, mail, notices, people, sessions, status, tasks, team,
+};
 use messaging_proto::json::{Fields, Invalid};
 
 /// Which list a method is in (`messaging/1 §8.2`, "Tiers"). The agent socket serves the first alone.
@@ -66,6 +68,10 @@ pub enum Call {
     Task(tasks::params::Call),
     /// `grant.*`, `request.*`.
     Consent(consent::params::Call),
+    /// `notice.*`.
+    Notice(notices::Call),
+    /// `people.*`.
+    People(people::Call),
     /// `team.*`.
     Team(team::Call),
     /// `identity.*`.
@@ -134,6 +140,11 @@ pub static TABLE: &[Method] = &[
     member(Tier::Human, "contact.request.preview", |params| {
         consent::params::contact_preview(params).map(Call::Consent)
     }),
+    open(Tier::Human, "notice.subscribe", |params| notices::subscribe(params).map(Call::Notice)),
+    open(Tier::Human, "notice.list", |params| notices::list(params).map(Call::Notice)),
+    open(Tier::Human, "notice.ack", |params| notices::ack(params).map(Call::Notice)),
+    member(Tier::Human, "people.search", |params| people::search(params).map(Call::People)),
+    member(Tier::Human, "people.get", |params| people::get(params).map(Call::People)),
     open(Tier::Admin, "daemon.stop", status::read_stop),
     open(Tier::Admin, "daemon.woke", status::read_woke),
     open(Tier::Admin, "person.attached", status::read_attached),

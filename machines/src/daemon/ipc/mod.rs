@@ -178,7 +178,6 @@ impl Conns {
     }
 
     /// Subscribes this connection to `notice` events, with or without their `line`.
-    #[expect(dead_code, reason = "the notices role plugs in here")]
     pub(in crate::daemon) fn subscribe_notice(&mut self, conn: IpcId, lines: bool) {
         if let Some(conn) = self.0.get_mut(&conn) {
             conn.notice = Some(lines);

@@ -28,7 +28,7 @@ pub(crate) mod thread;
 use super::chats::pace::Pace;
 use super::ctx::{Ctx, Note, Role};
 use super::due::{self, Kind};
-use super::{chats, sessions, tasks};
+use super::{chats, notices, sessions, tasks};
 use crate::store::StoreDown;
 use budget::Budgets;
 use inbound::{Deferred, Verdict};
@@ -213,6 +213,8 @@ impl Mail {
                     let now = cx.now();
                     chats::channels::forget_ended(cx.txn, &key, now)?;
                 }
+                Kind::Notice => notices::retention_over(cx, &key)?,
+                Kind::Trust => notices::trust_ends(cx, &key)?,
             }
         }
         self.plan(cx)
