@@ -134,7 +134,7 @@ where
     let (begin, begun) = std::sync::mpsc::channel::<()>();
     let driver = Driver::spawn(Setup::<M, _> {
         name: "daemon",
-        store,
+        store: Ok(store),
         reopen: Box::new(open),
         build: Box::new(move || {
             // The first machine waits until its effects have somewhere to go.

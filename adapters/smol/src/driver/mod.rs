@@ -34,7 +34,7 @@ pub use health::{COMMIT_BUCKETS_MICROS, Health, Histogram};
 use crate::clock;
 use crate::entropy::NoEntropy;
 use crate::log::Log;
-use crate::store::{OpenError, RedbStore};
+use crate::store::{OpenError, RedbStore, StoreFault};
 use messaging_machines::Machine;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -114,8 +114,9 @@ pub type Reopen = Box<dyn FnMut() -> Result<RedbStore, OpenError> + Send>;
 pub struct Setup<M: Machine, P> {
     /// The names of its threads and what its log lines are about, such as `relay`.
     pub name: &'static str,
-    /// The store, opened once already.
-    pub store: RedbStore,
+    /// The store, opened once already; or why it could not be written, when that is no reason not to start: the driver
+    /// then begins as after a failure (`messaging/1 §7`, "Store failures").
+    pub store: Result<RedbStore, StoreFault>,
     /// Opens it again after a failure.
     pub reopen: Reopen,
     /// Builds a machine over whatever the store holds.

@@ -90,7 +90,13 @@ pub(super) fn run<M: Machine, P: Perform<M>>(
         committer,
         mono: clock::mono(),
     };
-    let mut store = setup.store;
+    let mut store = match setup.store {
+        Ok(store) => store,
+        Err(fault) => match run.recover(fault, 0)? {
+            Some(store) => store,
+            None => return Ok(()),
+        },
+    };
     loop {
         let mut session = run.begin(store);
         let fault = match run.serve(&mut session) {

@@ -172,7 +172,7 @@ fn start(location: Location, recorder: &Recorder, log: &Log) -> (Driver<Event>, 
     let again = location.clone();
     let driver = Driver::spawn(Setup::<Toy, _> {
         name: "toy",
-        store: open(&location).unwrap(),
+        store: Ok(open(&location).unwrap()),
         reopen: Box::new(move || open(&again)),
         build: Box::new(Toy::default),
         perform: recorder.clone(),

@@ -82,7 +82,6 @@ impl Performer {
             Answer::Frame(frame) => {
                 if let RelayFrame::Nack { code, .. } | RelayFrame::Error { code, .. } = &frame {
                     self.shared.metrics.nack(*code);
-                    self.shared.metrics.internal("store");
                 }
                 self.send(receipt.conn, &frame);
             }
@@ -159,6 +158,9 @@ impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
     /// No socket is dropped for a failing store (`§7`, "Store failures"), but those that the lost machine was about
     /// to close, and those that have not said `hello`: what they were told is in no store.
     fn reset(&mut self, lost: Vec<Receipt>, unsaid: Vec<Effect>) {
+        // One event a failure, whatever was in its batch: frames, and timers that write.
+        self.shared.metrics.internal("commit");
+        self.shared.log.error("relay.internal", &[("where", "commit".into()), ("error", "store".into())]);
         for receipt in lost {
             self.answer(receipt);
         }

@@ -105,11 +105,18 @@ where
     // One sync a commit while there is load: `store` says why.
     let store_options = Options { cache_bytes: CACHE_BYTES, quick_repair: false };
     let open = move || RedbStore::open(&location, Schema::CURRENT, store_options);
-    let store = open().map_err(|error| match error {
-        OpenError::Refused(reason) => StartError::Refused(reason),
-        OpenError::Busy => StartError::failed(Code::InvalidState, "another relay has the database open"),
-        OpenError::Fault(fault) => StartError::failed(Code::Internal, format!("the database: {fault}")),
-    })?;
+    let store = match open() {
+        Ok(store) => Ok(store),
+        Err(OpenError::Refused(reason)) => return Err(StartError::Refused(reason)),
+        Err(OpenError::Busy) => {
+            return Err(StartError::failed(Code::InvalidState, "another relay has the database open"));
+        }
+        // §7 Store failures: a full disk does not stop the start.
+        Err(OpenError::Fault(fault)) if fault.is_full() => Err(fault),
+        Err(OpenError::Fault(fault)) => {
+            return Err(StartError::failed(Code::Internal, format!("the database: {fault}")));
+        }
+    };
     let listener = listen(&options.listen)?;
     let address = local(&listener)?;
     let metrics = options.metrics.as_deref().map(listen).transpose()?;

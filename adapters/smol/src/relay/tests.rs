@@ -2,6 +2,7 @@
 
 pub(super) mod client;
 mod failing;
+mod fatal;
 mod http;
 mod sizes;
 mod sockets;

@@ -43,6 +43,14 @@ const WRITE_PROBE: &[u8] = b"write_probe";
 #[error("{0}")]
 pub struct StoreFault(pub &'static str);
 
+impl StoreFault {
+    /// Whether the disk, or the owner's share of it, was full.
+    #[must_use]
+    pub fn is_full(self) -> bool {
+        self.0 == "disk_full"
+    }
+}
+
 impl From<StorageError> for StoreFault {
     fn from(error: StorageError) -> Self {
         Self(match error {

@@ -46,9 +46,20 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the program with `arguments`, its log in `log`, and waits for its ready line.
     pub(crate) fn start(arguments: &[&str], ready: &str, log: &Path) -> Self {
+        Self::start_in(&[], arguments, ready, log)
+    }
+
+    /// As [`Process::start`], with an environment besides its own.
+    pub(crate) fn start_in(
+        environment: &[(&str, &str)],
+        arguments: &[&str],
+        ready: &str,
+        log: &Path,
+    ) -> Self {
         let log = File::options().create(true).append(true).open(log).unwrap();
         let mut child = Command::new(program())
             .args(arguments)
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -85,6 +96,11 @@ impl Process {
             std::thread::sleep(Duration::from_millis(5));
         }
         panic!("the process did not end");
+    }
+
+    /// The exit status once it ended, which is nothing for a signal.
+    pub(crate) fn status(&mut self) -> Option<Option<i32>> {
+        self.child.try_wait().unwrap().map(|status| status.code())
     }
 
     pub(crate) fn is_running(&mut self) -> bool {

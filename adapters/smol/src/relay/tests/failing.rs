@@ -77,3 +77,42 @@ fn a_failing_relay_stops() {
     assert!(start.elapsed() < Duration::from_secs(8));
     assert_eq!(client.close(), Got::Close(1001));
 }
+
+#[test]
+fn a_full_disk_does_not_stop_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = RelayOptions::new("127.0.0.1:0", dir.path().join("relay.db"));
+    // A new store, and then one that is there.
+    for _ in 0..2 {
+        let faults = Faults::default();
+        faults.set_full(true);
+        let log = Log::kept();
+        let location = Location::with_faults(&options.db, faults.clone());
+        let relay = start_at(&options, location, &log, Box::new(|| {}), |_| Fake::default()).unwrap();
+        let start = Instant::now();
+        // An old store may open without a write, and fails at its first.
+        let mut client = Client::connect(relay.address);
+        while get(relay.address, "/readyz").0 != 503 {
+            if let Ok(client) = &mut client {
+                client.say(r#"{"t":"ping","n":1}"#);
+                client.say(r#"{"t":"ping","n":1001}"#);
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "{:?}", log.lines());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(get(relay.address, "/healthz").0, 200);
+        let (_, answer) = get(relay.address, "/readyz");
+        assert!(answer.contains("store_failing"), "{answer}");
+        assert_eq!(Client::connect(relay.address).err(), Some(503));
+        faults.set_full(false);
+        while get(relay.address, "/readyz").0 != 200 {
+            assert!(start.elapsed() < Duration::from_secs(40), "{:?}", log.lines());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let mut client = Client::connect(relay.address).unwrap();
+        assert!(client.text().contains("challenge"));
+        client.ping(STORE);
+        assert!(log.names().contains(&"store.recovered".to_owned()));
+        relay.stop().unwrap();
+    }
+}
