@@ -8,3 +8,4 @@ mod demo;
 mod flags;
 pub mod messagingd;
 pub mod relay;
+mod ui;

@@ -124,8 +124,18 @@ fn every_verb_has_a_screen_and_every_screen_is_as_it_was() {
     let shown =
         |leaf: &String| album.seen.iter().any(|name| name == leaf || name.starts_with(&format!("{leaf}-")));
     // The services print nothing but a ready line; the demonstration's times are its point.
-    let without =
-        ["daemon-run", "relay", "demo", "ui", "hook", "notices", "people", "person", "daemon-snapshot"];
+    let without = [
+        "daemon-run",
+        "echo",
+        "relay",
+        "demo",
+        "ui",
+        "hook",
+        "notices",
+        "people",
+        "person",
+        "daemon-snapshot",
+    ];
     let missing: Vec<String> =
         leaves().into_iter().filter(|leaf| !shown(leaf) && !without.contains(&leaf.as_str())).collect();
     assert!(missing.is_empty(), "no screen of {missing:?}");
@@ -144,7 +154,14 @@ impl Drop for Stop {
 fn before_a_team(album: &mut Album, world: &World) {
     let solo = world.path("solo");
     album.shot("version", &solo, &["version"]);
-    album.shot("help", &solo, &["help"]);
+    album.shot("help-send", &solo, &["help", "send"]);
+    let help = String::from_utf8(program(&solo, &["help"]).output().unwrap().stdout).unwrap();
+    for leaf in leaves() {
+        let verb = leaf.split('-').next().unwrap();
+        let listed = help.lines().any(|line| line.trim_start().starts_with(verb));
+        assert!(listed || verb == "relay", "help does not list {verb}");
+    }
+    assert!(help.lines().all(|line| line.starts_with("      messaging ") || line.chars().count() <= 80));
     album.shot("usage", &solo, &["sned", "bob"]);
     album.shot("explain", &solo, &["explain", "unknown_session"]);
     album.shot("explain-all", &solo, &["explain"]);

@@ -153,7 +153,7 @@ fn describe_inbox(list: &Value, all: bool) -> String {
 }
 
 /// The other end of an item.
-pub(super) fn peer(peer: Option<&Value>) -> String {
+pub(crate) fn peer(peer: Option<&Value>) -> String {
     let Some(peer) = peer else { return String::new() };
     output::clean(peer.maybe("address").unwrap_or_else(|| peer.text("person")))
 }
@@ -198,7 +198,7 @@ fn describe_item(result: &Value) -> String {
 }
 
 /// The parts of a message as text.
-pub(super) fn parts(parts: &[Value]) -> String {
+pub(crate) fn parts(parts: &[Value]) -> String {
     let mut lines = Vec::new();
     for part in parts {
         if let Some(text) = part.maybe("text") {

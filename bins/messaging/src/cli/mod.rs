@@ -11,6 +11,7 @@ mod consent;
 mod daemon;
 mod device;
 mod doctor;
+mod echo;
 mod failure;
 mod generate;
 mod hook;
@@ -36,7 +37,18 @@ use std::process::ExitCode;
 
 pub(crate) use args::Demo;
 pub(crate) use failure::Failure;
-pub(crate) use output::{BAD, FAINT, GOOD, Output, STRONG, WAITING, complain, page};
+pub(crate) use mail::{parts, peer};
+pub(crate) use output::{
+    BAD, FAINT, GOOD, Output, STRONG, WAITING, can_ask, clean, complain, now as time_now, page, span,
+    when as time_text,
+};
+pub(crate) use table::{cut, wrap};
+
+/// Whether standard output is a terminal.
+pub(crate) fn on_terminal() -> bool {
+    output::columns().is_some()
+}
+
 pub(crate) use shell::{Shell, fresh_key};
 pub(crate) use value::{Read, array, number, object, string};
 
@@ -128,6 +140,8 @@ fn dispatch(shell: &mut Shell, verb: Verb) -> Result<(), Failure> {
         Verb::Contact(args) => device::contact(shell, &args),
         Verb::Device(args) => device::run(shell, &args.verb),
         Verb::Erase(_) => device::erase(shell),
+        Verb::Echo(args) => echo::run(shell, &args),
+        Verb::Ui(_) => crate::ui::run(shell),
         Verb::Doctor(_) => doctor::run(shell),
         Verb::Explain(args) => remedy::explain(shell, &args),
         Verb::Log(args) => log::run(shell, &args),

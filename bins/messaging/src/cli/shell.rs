@@ -44,6 +44,12 @@ impl Shell {
         self.client.as_ref().ok_or_else(|| Failure::new("internal", "no connection"))
     }
 
+    /// Forgets the connection: the next call makes a new one.
+    pub(crate) fn reconnect(&mut self) {
+        self.client = None;
+        self.key = None;
+    }
+
     /// Calls a method of the daemon.
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
         let client = self.client()?;

@@ -92,7 +92,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
 
 /// The text with lines broken between words where they are wider than `columns`; continued lines are moved in as far as
 /// theirs. Styles take no room.
-pub(super) fn wrap(text: &str, columns: usize) -> String {
+pub(crate) fn wrap(text: &str, columns: usize) -> String {
     let wide = |text: &str| anstream::adapter::strip_str(text).to_string().width();
     let mut wrapped = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

@@ -9,6 +9,10 @@ use messaging_proto::ticket::{AdmitCard, TeamCard};
 use serde_json::Value;
 
 pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
+    // The first thing a new home hears: nothing is gained by asking for another command before it.
+    if matches!(verb, TeamVerb::Create(_) | TeamVerb::Prepare(_) | TeamVerb::Join(_) | TeamVerb::Pair(_)) {
+        shell.autostart()?;
+    }
     match verb {
         TeamVerb::Create(args) => create(shell, &args),
         TeamVerb::Prepare(_) => {

@@ -126,7 +126,8 @@ pub(crate) fn plain(text: &str) -> String {
 /// Ids, times, ports and paths as constants of the same width.
 pub(crate) fn normalise(text: &str, folder: &str) -> String {
     let mut text = text.replace(folder, "/tmp/world");
-    let rules: [(&str, &str); 13] = [
+    let rules: [(&str, &str); 14] = [
+        (r"(?m)^[0-9]+ pages", "40 pages"),
         (r"messaging1\.[A-Za-z0-9_-]+", "messaging1.TICKET"),
         (r"messaging-(team|admit)\.[A-Za-z0-9_-]+", "messaging-$1.CARD"),
         (r"(?-u:\b)01[0-9A-HJKMNP-TV-Z]{24}(?-u:\b)", "01XXXXXXXXXXXXXXXXXXXXXXXX"),

@@ -137,6 +137,8 @@ pub(crate) enum Verb {
     Contact(Contact),
     Device(Device),
     Erase(Erase),
+    Echo(Echo),
+    Ui(Ui),
     Doctor(Doctor),
     Explain(Explain),
     Log(Log),

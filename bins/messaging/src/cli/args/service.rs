@@ -185,3 +185,22 @@ pub(crate) struct Explain {
     #[argh(positional)]
     pub(crate) code: Option<String>,
 }
+
+/// run an agent that answers every message with what it said, to try a team with
+#[derive(ArgsInfo, FromArgs)]
+#[argh(subcommand, name = "echo", example = "messaging echo\nmessaging echo --name parrot")]
+pub(crate) struct Echo {
+    /// the agent's name (default echo)
+    #[argh(option, default = "String::from(\"echo\")")]
+    pub(crate) name: String,
+}
+
+/// the person's full-screen view: chats, agents, requests, tasks, notices, team
+#[derive(ArgsInfo, FromArgs)]
+#[argh(
+    subcommand,
+    name = "ui",
+    example = "messaging ui",
+    note = "Works from 80 columns and 24 lines. In it, ? shows the keys and q leaves."
+)]
+pub(crate) struct Ui {}
