@@ -81,26 +81,40 @@ impl Writes {
     }
 
     fn set(&mut self, table: Table, key: &[u8], value: Option<&[u8]>) {
-        self.bytes += key.len() + value.map_or(0, <[u8]>::len);
-        self.rows.entry(table).or_default().insert(key.to_vec(), value.map(<[u8]>::to_vec));
+        self.write(table, key.to_vec(), value.map(<[u8]>::to_vec));
     }
 
-    fn get(&self, table: Table, key: &[u8]) -> Option<Option<&[u8]>> {
+    /// Writes a row, or deletes it.
+    pub fn write(&mut self, table: Table, key: Vec<u8>, value: Option<Vec<u8>>) {
+        self.bytes += key.len() + value.as_ref().map_or(0, Vec::len);
+        self.rows.entry(table).or_default().insert(key, value);
+    }
+
+    /// Takes the writes of a later batch: they count where both wrote.
+    pub fn absorb(&mut self, later: Self) {
+        self.bytes += later.bytes;
+        for (table, rows) in later.rows {
+            self.rows.entry(table).or_default().extend(rows);
+        }
+    }
+
+    /// What was written to a row: `Some(None)` is a deletion.
+    #[must_use]
+    pub fn get(&self, table: Table, key: &[u8]) -> Option<Option<&[u8]>> {
         self.rows.get(&table)?.get(key).map(Option::as_deref)
     }
 
-    fn within<'a>(
+    /// The written rows in a range, in key order; `limit` and `reverse` are the caller's.
+    pub fn within<'a>(
         &'a self,
         table: Table,
         range: &Range<'_>,
-    ) -> impl DoubleEndedIterator<Item = (&'a [u8], Option<&'a [u8]>)> {
-        let from = range.from.map(<[u8]>::to_vec);
-        let to = range.to.map(<[u8]>::to_vec);
-        let empty = is_empty(range.from, range.to);
+    ) -> impl DoubleEndedIterator<Item = (&'a [u8], Option<&'a [u8]>)> + use<'a> {
+        let bounds = (range.from, range.to);
         self.rows
             .get(&table)
-            .filter(|_| !empty)
-            .map(|rows| rows.range((from, to)))
+            .filter(|_| !is_empty(range.from, range.to))
+            .map(|rows| rows.range::<[u8], _>(bounds))
             .into_iter()
             .flatten()
             .map(|(key, value)| (key.as_slice(), value.as_deref()))

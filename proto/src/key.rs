@@ -61,13 +61,18 @@ impl MachineId {
     /// Whether this is the canonical encoding of a curve point that is not of small order (§3).
     #[must_use]
     pub fn is_usable(&self) -> bool {
+        self.is_plain() && CompressedEdwardsY(self.0).decompress().is_some()
+    }
+
+    /// K1 and K2: canonical, and not of small order. Whether it is a point at all is not asked.
+    fn is_plain(&self) -> bool {
         let mut y = self.0;
         if let Some(last) = y.last_mut() {
             *last &= 0x7f;
         }
         // K1, as big-endian order of the reversed bytes.
         let below_p = y.iter().rev().lt(high(0xed).iter().rev());
-        below_p && !SMALL_ORDER.contains(&y) && CompressedEdwardsY(self.0).decompress().is_some()
+        below_p && !SMALL_ORDER.contains(&y)
     }
 }
 
@@ -101,7 +106,8 @@ impl VerifyKey {
 /// Whether the machine signed exactly these bytes; false for an unusable key.
 #[must_use]
 pub fn verify(machine: &MachineId, sig: &Sig, message: &[u8]) -> bool {
-    VerifyKey::new(machine).is_some_and(|key| key.verify(message, sig))
+    // ring decodes the key itself and refuses what is no point, so that is not asked twice.
+    machine.is_plain() && VerifyKey(*machine).verify(message, sig)
 }
 
 /// Whether the machine signed this value for this purpose; false for an unusable key or a value that is not

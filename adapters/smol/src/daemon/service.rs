@@ -188,7 +188,7 @@ where
 }
 
 /// One sync a commit: a daemon's store is small, so that the walk after a crash is short.
-const STORE: Options = Options { cache_bytes: CACHE_BYTES, quick_repair: false };
+const STORE: Options = Options { cache_bytes: CACHE_BYTES, quick_repair: false, journal: None };
 
 /// Makes a directory, or checks the one that is there and leaves its mode to [`sockets::share`].
 fn prepare(path: &std::path::Path) -> Result<(), HomeError> {

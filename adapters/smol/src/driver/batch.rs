@@ -62,7 +62,7 @@ impl Done {
     /// Commits a batch.
     pub(super) fn of(store: &RedbStore, writes: &Writes) -> Self {
         let start = clock::mono_micros();
-        let result = store.commit(writes);
+        let result = store.log(writes);
         let rows = writes.iter().count() as u64;
         Self { result, micros: clock::mono_micros().saturating_sub(start), rows }
     }

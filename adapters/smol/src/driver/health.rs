@@ -81,6 +81,12 @@ impl Health {
     pub fn file_bytes(&self) -> u64 {
         self.store().as_ref().map_or(0, |store| store.file_bytes())
     }
+
+    /// The length of the store's journal; 0 while it is closed, or has none.
+    #[must_use]
+    pub fn journal_bytes(&self) -> u64 {
+        self.store().as_ref().map_or(0, |store| store.journal_bytes())
+    }
 }
 
 const BUCKETS: usize = 192;

@@ -208,9 +208,10 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         })?;
         self.health.commits.add(done.micros);
         self.health.writes.fetch_add(done.rows, Ordering::Relaxed);
-        session.reader.refresh();
         session.last_commit = self.mono;
         let Some(batch) = session.committing.take() else { return Ok(Flow::Continue) };
+        session.store.absorb(|| Arc::unwrap_or_clone(batch.writes));
+        session.reader.refresh();
         if self.say(batch.effects) == Flow::Stop {
             return Ok(Flow::Stop);
         }

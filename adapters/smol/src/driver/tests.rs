@@ -155,19 +155,34 @@ struct World {
     _dir: tempfile::TempDir,
 }
 
+const JOURNAL: Option<&[Table]> = Some(&[crate::store::META, T]);
+
 fn world() -> World {
+    world_with(JOURNAL)
+}
+
+fn world_with(journal: Option<&'static [Table]>) -> World {
     let dir = tempfile::tempdir().unwrap();
     let faults = Faults::default();
     let location = Location::with_faults(&dir.path().join("x.db"), faults.clone());
     let recorder = Recorder { said: Arc::default(), faults };
     let log = Log::kept();
-    let (driver, location) = start(location, &recorder, &log);
+    let (driver, location) = start(location, &recorder, &log, journal);
     World { driver, recorder, log, location, _dir: dir }
 }
 
-fn start(location: Location, recorder: &Recorder, log: &Log) -> (Driver<Event>, Location) {
-    let open = |location: &Location| {
-        RedbStore::open(location, Schema::CURRENT, Options { cache_bytes: 1 << 20, quick_repair: false })
+fn start(
+    location: Location,
+    recorder: &Recorder,
+    log: &Log,
+    journal: Option<&'static [Table]>,
+) -> (Driver<Event>, Location) {
+    let open = move |location: &Location| {
+        RedbStore::open(
+            location,
+            Schema::CURRENT,
+            Options { cache_bytes: 1 << 20, quick_repair: false, journal },
+        )
     };
     let again = location.clone();
     let driver = Driver::spawn(Setup::<Toy, _> {
@@ -273,8 +288,13 @@ fn entropy_differs_from_step_to_step() {
 
 #[test]
 fn a_failed_sync_tells_nobody_and_loses_nothing_that_was_said() {
-    for failure in [Failure::Phantom, Failure::Lost] {
-        let world = world();
+    for (journal, failure) in [
+        (JOURNAL, Failure::Phantom),
+        (JOURNAL, Failure::Lost),
+        (None, Failure::Phantom),
+        (None, Failure::Lost),
+    ] {
+        let world = world_with(journal);
         world.send(Event::Put(1));
         world.recorder.wait_put(1);
         world.recorder.faults.fail_sync(1, failure);
@@ -304,7 +324,12 @@ fn a_failed_sync_tells_nobody_and_loses_nothing_that_was_said() {
 
 #[test]
 fn a_full_disk_refuses_until_it_heals() {
-    let world = world();
+    a_full_disk_refuses(JOURNAL);
+    a_full_disk_refuses(None);
+}
+
+fn a_full_disk_refuses(journal: Option<&'static [Table]>) {
+    let world = world_with(journal);
     world.send(Event::Put(1));
     world.recorder.wait_put(1);
     world.recorder.faults.set_full(true);
@@ -387,7 +412,7 @@ fn stopping_commits_and_closes_the_file_cleanly() {
     world.send(Event::Stop);
     let World { driver, _dir, .. } = world;
     driver.join().unwrap();
-    let (driver, _) = start(location, &recorder, &Log::kept());
+    let (driver, _) = start(location, &recorder, &Log::kept(), JOURNAL);
     recorder.wait(|said| matches!(said, Said::Effect(Effect::Started { rows: 10 }, _)));
     driver.events.send_blocking(Event::Stop);
     driver.join().unwrap();

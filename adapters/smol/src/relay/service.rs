@@ -18,8 +18,8 @@ use hyper::header::{self, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, StatusCode};
 use messaging_machines::Machine;
-use messaging_machines::relay::Config;
 use messaging_machines::relay::io::{Effect, Event};
+use messaging_machines::relay::{Config, schema};
 use messaging_proto::Code;
 use smol_hyper::rt::FuturesIo;
 use std::convert::Infallible;
@@ -102,8 +102,9 @@ where
     raise_file_limit();
     let tls = options.tls.as_ref().map(Tls::load).transpose();
     let tls = tls.map_err(|error| StartError::failed(Code::InvalidRequest, format!("tls: {error}")))?;
-    // One sync a commit while there is load: `store` says why.
-    let store_options = Options { cache_bytes: CACHE_BYTES, quick_repair: false };
+    // One sync a commit: `store` says why.
+    let store_options =
+        Options { cache_bytes: CACHE_BYTES, quick_repair: false, journal: Some(&schema::TABLES) };
     let open = move || RedbStore::open(&location, Schema::CURRENT, store_options);
     let store = match open() {
         Ok(store) => Ok(store),

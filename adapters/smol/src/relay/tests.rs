@@ -24,7 +24,7 @@ use messaging_proto::key::SigningKey;
 use messaging_proto::time::Mono;
 use std::collections::BTreeSet;
 
-const T: Table = Table("t");
+const T: Table = messaging_machines::relay::schema::COUNT;
 
 /// A ping with this `n` authenticates the connection.
 const HELLO: u64 = 1;

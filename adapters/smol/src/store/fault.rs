@@ -24,8 +24,6 @@ struct State {
     sync: Option<(u32, Failure)>,
     /// No write and no growth succeeds.
     full: bool,
-    /// What writes since the last sync covered, newest last: offset and old bytes.
-    undo: Vec<Undo>,
     syncs: u64,
 }
 
@@ -41,6 +39,11 @@ impl Faults {
         self.0.lock().unwrap().sync = Some((nth, failure));
     }
 
+    /// No sync fails any more.
+    pub(crate) fn heal(&self) {
+        self.0.lock().unwrap().sync = None;
+    }
+
     /// A full disk, or not any more.
     pub(crate) fn set_full(&self, full: bool) {
         self.0.lock().unwrap().full = full;
@@ -52,8 +55,7 @@ impl Faults {
     }
 
     pub(super) fn over(&self, file: FileBackend) -> FaultBackend {
-        self.0.lock().unwrap().undo.clear();
-        FaultBackend { file, faults: self.clone() }
+        FaultBackend { file, faults: self.clone(), undo: Mutex::default() }
     }
 }
 
@@ -61,6 +63,8 @@ impl Faults {
 pub(crate) struct FaultBackend {
     file: FileBackend,
     faults: Faults,
+    /// What writes since the last sync covered, newest last: offset and old bytes.
+    undo: Mutex<Vec<Undo>>,
 }
 
 impl FaultBackend {
@@ -81,7 +85,7 @@ impl StorageBackend for FaultBackend {
     fn set_len(&self, len: u64) -> Result<(), Error> {
         self.full()?;
         let old = self.file.len()?;
-        self.faults.0.lock().unwrap().undo.push(Undo::Len(old));
+        self.undo.lock().unwrap().push(Undo::Len(old));
         self.file.set_len(len)
     }
 
@@ -91,7 +95,7 @@ impl StorageBackend for FaultBackend {
             state.sync = (nth > 1).then_some((nth - 1, failure));
             if nth == 1 {
                 if failure == Failure::Lost {
-                    for undo in state.undo.drain(..).rev() {
+                    for undo in self.undo.lock().unwrap().drain(..).rev() {
                         match undo {
                             Undo::Bytes(offset, bytes) => self.file.write(offset, &bytes)?,
                             Undo::Len(len) => self.file.set_len(len)?,
@@ -101,16 +105,21 @@ impl StorageBackend for FaultBackend {
                 return Err(Error::other("injected"));
             }
         }
-        state.undo.clear();
+        self.undo.lock().unwrap().clear();
         state.syncs += 1;
         self.file.sync_data()
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.full()?;
-        let mut old = vec![0; data.len()];
+        // A journal grows by writing.
+        let (end, len) = (offset + data.len() as u64, self.file.len()?);
+        if end > len {
+            self.undo.lock().unwrap().push(Undo::Len(len));
+        }
+        let mut old = vec![0; usize::try_from(end.min(len).saturating_sub(offset)).unwrap()];
         self.file.read(offset, &mut old)?;
-        self.faults.0.lock().unwrap().undo.push(Undo::Bytes(offset, old));
+        self.undo.lock().unwrap().push(Undo::Bytes(offset, old));
         self.file.write(offset, data)
     }
 

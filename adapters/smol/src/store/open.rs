@@ -1,6 +1,9 @@
 //! Opening a store: whether it is one of ours, and of which generation (`messaging/1 §8.8`).
 
+use super::journal::{self, Journal};
+use super::layers::{Checkpoint, Inner};
 use super::{META, RedbStore, StoreFault, table};
+use messaging_machines::store::{Table, Writes};
 use redb::{
     Builder, Database, DatabaseError, ReadableDatabase, StorageBackend, TableHandle, backends::FileBackend,
 };
@@ -8,7 +11,8 @@ use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
 /// How every redb file begins.
 const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
@@ -39,6 +43,8 @@ pub struct Options {
     pub cache_bytes: usize,
     /// Save the allocator state with each commit: two syncs instead of one, and no repair walk after a crash.
     pub quick_repair: bool,
+    /// Commit to a journal beside the file (`<name>.journal-0` and `-1`), whose rows are in these tables.
+    pub journal: Option<&'static [Table]>,
 }
 
 /// Where a store is.
@@ -79,6 +85,26 @@ impl Location {
         }
         let backend: FileBackend = file;
         create(builder, backend)
+    }
+
+    /// Opens the journal's files, making them where there are none.
+    fn journal(&self) -> std::io::Result<[journal::File; 2]> {
+        Ok([self.journal_file(".journal-0")?, self.journal_file(".journal-1")?])
+    }
+
+    fn journal_file(&self, suffix: &str) -> std::io::Result<journal::File> {
+        let mut path = self.path.clone().into_os_string();
+        path.push(suffix);
+        let (file, new) = open_file(Path::new(&path))?;
+        if new {
+            crate::files::sync_folder(Path::new(&path))?;
+        }
+        let file = FileBackend::new(file).map_err(|_| std::io::Error::other("busy"))?;
+        #[cfg(test)]
+        if let Some(faults) = &self.faults {
+            return Ok(Box::new(faults.over(file)));
+        }
+        Ok(Box::new(file))
     }
 }
 
@@ -148,13 +174,8 @@ impl RedbStore {
             crate::files::sync_folder(location.path()).map_err(io_fault)?;
         }
         let fresh = check(&db, schema)?;
-        let store = Self {
-            commits: AtomicU64::new(Self::read_commits(&db)?),
-            db,
-            path: location.path().to_owned(),
-            quick_repair: options.quick_repair,
-            unsettled: AtomicBool::new(true),
-        };
+        let mut commits = Self::read_commits(&db)?;
+        let inner = Arc::new(Inner::new(db));
         if fresh {
             let records =
                 [(GENERATION, schema.generation), (SCHEMA, schema.schema), (MIN_READER, schema.min_reader)];
@@ -162,7 +183,26 @@ impl RedbStore {
             let mut rows: Vec<_> =
                 records.iter().map(|(key, value)| (META, *key, Some(value.as_slice()))).collect();
             rows.sort();
-            store.write(rows.into_iter(), options.quick_repair)?;
+            commits = commits.wrapping_add(1);
+            inner.write(rows.into_iter(), commits, options.quick_repair)?;
+        }
+        let (mut journal, mut left) = (None, Writes::new());
+        if let Some(tables) = options.journal {
+            let (opened, found) = Journal::open(location.journal().map_err(io_fault)?, commits, tables)?;
+            (journal, left, commits) = (Some(Mutex::new(opened)), found.writes, found.last);
+        }
+        let store = Self {
+            checkpoint: Checkpoint::default(),
+            inner,
+            journal,
+            path: location.path().to_owned(),
+            quick_repair: options.quick_repair,
+            commits: AtomicU64::new(commits),
+        };
+        if !left.is_empty() {
+            // Both files are in use until this is done, so the journal goes on where it was.
+            store.inner.layers_mut().active = left;
+            store.checkpoint.start(&store.inner, commits);
         }
         Ok(store)
     }

@@ -8,7 +8,8 @@ use std::os::unix::fs::MetadataExt;
 
 const A: Table = Table("a");
 const B: Table = Table("b");
-const OPTIONS: Options = Options { cache_bytes: 1 << 20, quick_repair: false };
+const OPTIONS: Options = Options { cache_bytes: 1 << 20, quick_repair: false, journal: None };
+const JOURNAL: Options = Options { journal: Some(&[META, A, B]), ..OPTIONS };
 
 type Change<'a> = (Table, &'a [u8], Option<&'a [u8]>);
 
@@ -25,7 +26,11 @@ fn writes(rows: &[Change<'_>]) -> Writes {
 }
 
 fn open(location: &Location) -> Arc<RedbStore> {
-    Arc::new(RedbStore::open(location, Schema::CURRENT, OPTIONS).unwrap())
+    open_with(location, OPTIONS)
+}
+
+fn open_with(location: &Location, options: Options) -> Arc<RedbStore> {
+    Arc::new(RedbStore::open(location, Schema::CURRENT, options).unwrap())
 }
 
 #[test]
@@ -47,14 +52,28 @@ fn reads_see_the_last_commit_after_a_refresh() {
 
 #[test]
 fn ranges_agree_with_the_memory_base() {
+    ranges_agree(OPTIONS);
+    ranges_agree(JOURNAL);
+}
+
+fn ranges_agree(options: Options) {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(&Location::new(&dir.path().join("x.db")));
+    let store = open_with(&Location::new(&dir.path().join("x.db")), options);
     let mut memory = MemoryBase::default();
     let keys: Vec<Vec<u8>> = (0..40u8).map(|n| vec![n % 7, n, 0xff]).collect();
-    let rows: Vec<_> = keys.iter().map(|key| (A, key.as_slice(), Some(&key[..1]))).collect();
-    let batch = writes(&rows);
-    memory.apply(&batch);
-    store.commit(&batch).unwrap();
+    // Some rows in redb, some changed and some deleted above it.
+    for (round, kept) in [(1, 40), (2, 20), (3, 10)] {
+        let value = [round; 2];
+        let change = |n: usize| if n % 3 == 2 { None } else { Some(&value[..]) };
+        let picked = keys.iter().enumerate().filter(|(n, _)| n * 7 % 40 < kept);
+        let rows: Vec<_> = picked.map(|(n, key)| (A, key.as_slice(), change(n + kept))).collect();
+        let batch = writes(&rows);
+        memory.apply(&batch);
+        store.commit(&batch).unwrap();
+        if round == 1 {
+            store.settle().unwrap();
+        }
+    }
     let reader = store.reader();
     let bounds = |key: &'static [u8]| [Bound::Included(key), Bound::Excluded(key), Bound::Unbounded];
     for from in bounds(&[2]).into_iter().chain(bounds(&[5, 12, 0xff])) {
@@ -69,16 +88,23 @@ fn ranges_agree_with_the_memory_base() {
 
 #[test]
 fn what_is_committed_survives_reopening() {
-    let dir = tempfile::tempdir().unwrap();
-    let location = Location::new(&dir.path().join("x.db"));
-    let store = open(&location);
-    let before = store.commits();
-    store.commit(&writes(&[(A, b"k", Some(b"1"))])).unwrap();
-    assert!(matches!(RedbStore::open(&location, Schema::CURRENT, OPTIONS), Err(OpenError::Busy)));
-    drop(store);
-    let store = open(&location);
-    assert_eq!(store.commits(), before + 1);
-    assert_eq!(store.reader().get(A, b"k").unwrap(), Some(b"1".to_vec()));
+    for options in [OPTIONS, JOURNAL] {
+        let dir = tempfile::tempdir().unwrap();
+        let location = Location::new(&dir.path().join("x.db"));
+        let store = open_with(&location, options);
+        let before = store.commits();
+        store.commit(&writes(&[(A, b"k", Some(b"1"))])).unwrap();
+        assert!(matches!(RedbStore::open(&location, Schema::CURRENT, options), Err(OpenError::Busy)));
+        drop(store);
+        let store = open_with(&location, options);
+        assert_eq!(store.commits(), before + 1);
+        assert_eq!(store.reader().get(A, b"k").unwrap(), Some(b"1".to_vec()));
+        Arc::into_inner(store).unwrap().close().unwrap();
+        // All of it is in the one file then.
+        let store = open(&location);
+        assert_eq!((store.commits(), store.journal_bytes()), (before + 1, 0));
+        assert_eq!(store.reader().get(A, b"k").unwrap(), Some(b"1".to_vec()));
+    }
 }
 
 #[test]
@@ -114,17 +140,19 @@ fn a_store_of_another_program_is_refused() {
 
 #[test]
 fn a_failed_commit_is_there_or_not_and_the_counter_tells() {
-    for (quick_repair, failure, there) in [
-        (false, Failure::Phantom, true),
-        (false, Failure::Lost, false),
+    let twice = Options { quick_repair: true, ..OPTIONS };
+    for (options, failure, there) in [
+        (OPTIONS, Failure::Phantom, true),
+        (OPTIONS, Failure::Lost, false),
+        (JOURNAL, Failure::Phantom, true),
+        (JOURNAL, Failure::Lost, false),
         // The first of two syncs: the commit slot is not flipped yet.
-        (true, Failure::Phantom, false),
-        (true, Failure::Lost, false),
+        (twice, Failure::Phantom, false),
+        (twice, Failure::Lost, false),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let faults = Faults::default();
         let location = Location::with_faults(&dir.path().join("x.db"), faults.clone());
-        let options = Options { quick_repair, ..OPTIONS };
         let store = RedbStore::open(&location, Schema::CURRENT, options).unwrap();
         store.commit(&writes(&[(A, b"k", Some(b"1"))])).unwrap();
         let before = store.commits();
@@ -142,21 +170,26 @@ fn a_failed_commit_is_there_or_not_and_the_counter_tells() {
 
 #[test]
 fn a_full_disk_heals_by_reopening() {
+    a_full_disk_heals(OPTIONS);
+    a_full_disk_heals(JOURNAL);
+}
+
+fn a_full_disk_heals(options: Options) {
     let dir = tempfile::tempdir().unwrap();
     let faults = Faults::default();
     let location = Location::with_faults(&dir.path().join("x.db"), faults.clone());
-    let store = open(&location);
+    let store = open_with(&location, options);
     store.commit(&writes(&[(A, b"k", Some(b"1"))])).unwrap();
     faults.set_full(true);
     assert_eq!(store.commit(&writes(&[(A, b"k", Some(&[7; 4096]))])), Err(StoreFault("disk_full")));
     drop(store);
     // While it is full, opening or probing fails; nothing that was durable is lost by trying.
-    match RedbStore::open(&location, Schema::CURRENT, OPTIONS) {
+    match RedbStore::open(&location, Schema::CURRENT, options) {
         Ok(store) => assert!(store.probe().is_err()),
         Err(error) => assert_eq!(error, OpenError::Fault(StoreFault("disk_full"))),
     }
     faults.set_full(false);
-    let store = open(&location);
+    let store = open_with(&location, options);
     store.probe().unwrap();
     assert_eq!(store.reader().get(A, b"k").unwrap(), Some(b"1".to_vec()));
 }
@@ -188,4 +221,117 @@ fn a_settled_file_needs_no_repair_after_a_crash() {
     store.commit(&writes(&[(A, b"k", Some(b"2"))])).unwrap();
     assert!(store.unsettled());
     assert_eq!(store.reader().get(A, b"k").unwrap(), Some(b"2".to_vec()));
+}
+
+/// What a crash now would leave, opened.
+fn after_a_crash(store: &RedbStore, to: &Path) -> Arc<RedbStore> {
+    std::fs::create_dir(to).unwrap();
+    for name in ["x.db", "x.db.journal-0", "x.db.journal-1"] {
+        std::fs::copy(store.path().with_file_name(name), to.join(name)).unwrap();
+    }
+    open_with(&Location::new(&to.join("x.db")), JOURNAL)
+}
+
+#[test]
+fn a_crash_loses_nothing_committed_whatever_the_journal_and_the_checkpoints_did() {
+    let dir = tempfile::tempdir().unwrap();
+    let faults = Faults::default();
+    let location = Location::with_faults(&dir.path().join("x.db"), faults.clone());
+    let (mut store, mut model) = (open_with(&location, JOURNAL), MemoryBase::default());
+    let all = Range { from: Bound::Unbounded, to: Bound::Unbounded, reverse: false, limit: usize::MAX };
+    let mut state = 7_u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let check = |store: &Arc<RedbStore>, model: &MemoryBase, round: u8| {
+        let reader = store.reader();
+        for table in [A, B] {
+            assert_eq!(reader.range(table, all).unwrap(), model.range(table, all).unwrap(), "{round}");
+        }
+    };
+    for round in 0..150_u8 {
+        let mut batch = Writes::new();
+        for _ in 0..=random(5) {
+            let key = vec![u8::try_from(random(40)).unwrap()];
+            let value = vec![round; usize::try_from(random(2_000)).unwrap()];
+            let table = if random(2) == 0 { A } else { B };
+            batch.write(table, key, (random(3) > 0).then_some(value));
+        }
+        model.apply(&batch);
+        store.commit(&batch).unwrap();
+        match random(8) {
+            0 => store.settle().unwrap(),
+            1 => {
+                store.checkpoint.wait();
+                store.settle().unwrap();
+                store.checkpoint.wait();
+                assert!(!store.unsettled());
+            }
+            2 => {
+                store.checkpoint.wait();
+                let crashed = after_a_crash(&store, &dir.path().join(format!("crash{round}")));
+                assert_eq!(crashed.commits(), store.commits());
+                check(&crashed, &model, round);
+                // Its own checkpoint runs now, and it may crash again.
+                crashed.checkpoint.wait();
+                check(&after_a_crash(&crashed, &dir.path().join(format!("again{round}"))), &model, round);
+            }
+            3 => {
+                // A checkpoint that fails leaves the journal as it was.
+                store.checkpoint.wait();
+                let commits = store.commits();
+                let failure = if random(2) == 0 { Failure::Lost } else { Failure::Phantom };
+                faults.fail_sync(u32::try_from(random(2)).unwrap() + 1, failure);
+                store.settle().unwrap();
+                store.checkpoint.wait();
+                check(&store, &model, round);
+                if store.settle().is_err() {
+                    assert!(store.commit(&batch).is_err());
+                }
+                faults.heal();
+                drop(store);
+                store = open_with(&location, JOURNAL);
+                assert_eq!(store.commits(), commits);
+            }
+            4 => {
+                Arc::into_inner(store).unwrap().close().unwrap();
+                store = open_with(&location, JOURNAL);
+            }
+            _ => {}
+        }
+        check(&store, &model, round);
+    }
+}
+
+#[test]
+fn a_long_journal_goes_into_redb_while_commits_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let location = Location::new(&dir.path().join("x.db"));
+    let store = open_with(&location, JOURNAL);
+    let value = vec![7; 256 << 10];
+    let row = |n: u64| n.to_be_bytes();
+    let rows = (CHECKPOINT_BYTES / value.len() * 10) as u64;
+    for n in 0..rows {
+        let mut batch = Writes::new();
+        batch.write(A, row(n).to_vec(), Some(value.clone()));
+        if n >= 4 {
+            batch.write(A, row(n - 4).to_vec(), None);
+        }
+        store.commit(&batch).unwrap();
+    }
+    let journal = store.journal_bytes();
+    assert!(journal < 5 * BEHIND_BYTES as u64, "{journal}");
+    let left = store
+        .reader()
+        .range(A, Range { from: Bound::Unbounded, to: Bound::Unbounded, reverse: false, limit: 100 });
+    assert_eq!(left.unwrap().len(), 4);
+    store.checkpoint.wait();
+    store.settle().unwrap();
+    store.checkpoint.wait();
+    let kept = store.inner.layers().active.is_empty();
+    assert!(kept && !store.unsettled());
+    drop(store);
+    let store = open_with(&location, JOURNAL);
+    assert_eq!(store.reader().get(A, &row(rows - 1)).unwrap(), Some(value));
 }

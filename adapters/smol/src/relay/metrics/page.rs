@@ -156,8 +156,8 @@ fn stored(page: &mut Page, health: &Health) {
     page.sample("relay_commit_seconds_sum", &[], seconds(health.commits.sum()));
     page.sample("relay_commit_seconds_count", &[], health.commits.count());
     page.counter("relay_commit_writes_total", "Writes committed.", health.writes());
-    page.family("relay_store_bytes", "gauge", "The database file.");
-    for (part, bytes) in [("used", health.file_bytes()), ("free", 0), ("wal", 0)] {
+    page.family("relay_store_bytes", "gauge", "The database file and its journal.");
+    for (part, bytes) in [("used", health.file_bytes()), ("free", 0), ("wal", health.journal_bytes())] {
         page.sample("relay_store_bytes", &[("part", part)], bytes);
     }
     page.gauge(
