@@ -31,6 +31,11 @@ impl<M: Machine, P: Perform<M>> Batch<M, P> {
         self.receipts.extend(receipt);
     }
 
+    /// How many steps wait here.
+    pub(super) const fn events(&self) -> usize {
+        self.events
+    }
+
     /// Whether it must not grow any more.
     pub(super) fn full(&self, bounds: &Bounds, now_micros: u64) -> bool {
         self.events >= bounds.events

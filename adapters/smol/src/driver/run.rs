@@ -16,6 +16,12 @@ use std::time::Duration;
 
 /// A sleep is at most this long: it does not count system sleep, the machine's clock does.
 const SLEEP_MAX_MS: u64 = 5_000;
+/// How long a commit is put off for more events, when there are likely to be.
+const LINGER: Duration = Duration::from_micros(200);
+/// Batches of fewer events are not put off.
+const LINGER_LEAST: usize = 6;
+/// Nor are those of so many.
+const LINGER_MOST: usize = 48;
 /// A timer that changed nothing is not repeated sooner than this.
 const SPIN_MS: u64 = 10;
 
@@ -31,6 +37,10 @@ pub(super) struct Run<M: Machine, P: Perform<M>> {
     pub(super) entropy: Entropy,
     committer: Committer,
     mono: Mono,
+    /// Events in a batch, as it was of late.
+    usual: usize,
+    /// The open batch was waited for already.
+    lingered: bool,
 }
 
 /// One machine over one open store.
@@ -89,6 +99,8 @@ pub(super) fn run<M: Machine, P: Perform<M>>(
         entropy: Entropy::new(),
         committer,
         mono: clock::mono(),
+        usual: 0,
+        lingered: false,
     };
     let mut store = match setup.store {
         Ok(store) => store,
@@ -162,7 +174,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         let now_micros = clock::mono_micros();
         let full = session.open.full(&self.bounds, now_micros);
         if session.committing.is_none() && !session.open.writes.is_empty() {
-            if self.events.is_empty() {
+            if self.events.is_empty() && !self.linger(session) {
                 return self.commit_here(session);
             }
             if full {
@@ -184,17 +196,38 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         }
     }
 
+    /// Waits a moment for more when the batches before this one were large, so that there is more to come: the sync
+    /// is what costs, and senders that wait for their acks send again when they have them. Whether more came.
+    fn linger(&mut self, session: &mut Session<M, P>) -> bool {
+        let events = session.open.events();
+        if self.lingered || events >= self.usual.min(LINGER_MOST) || self.usual < LINGER_LEAST {
+            return false;
+        }
+        self.lingered = true;
+        // Senders that find nobody waiting need not wake anybody.
+        std::thread::sleep(LINGER);
+        !self.events.is_empty()
+    }
+
     /// Commits the open batch on this thread: there is nothing else to do, and handing it over would cost a lone
     /// sender two switches of threads.
     fn commit_here(&mut self, session: &mut Session<M, P>) -> Result<Flow, End> {
+        self.count(session);
         let Batch { writes, effects, receipts, .. } = std::mem::replace(&mut session.open, Batch::new());
         let done = Done::of(&session.store, &writes);
         session.committing = Some(Committing { writes: Arc::new(writes), effects, receipts });
         self.committed(session, done)
     }
 
+    /// Remembers how large batches are of late.
+    fn count(&mut self, session: &Session<M, P>) {
+        self.lingered = false;
+        self.usual = (self.usual * 3 + session.open.events()).div_ceil(4);
+    }
+
     /// Starts the commit of the open batch on the other thread, while more events are taken.
-    fn commit(&self, session: &mut Session<M, P>) {
+    fn commit(&mut self, session: &mut Session<M, P>) {
+        self.count(session);
         let Batch { writes, effects, receipts, .. } = std::mem::replace(&mut session.open, Batch::new());
         let writes = Arc::new(writes);
         self.committer.start(&session.store, &writes);

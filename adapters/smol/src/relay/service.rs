@@ -256,7 +256,8 @@ fn spawn_workers(
             let (executor, stopped) = (Arc::clone(executor), stopped.clone());
             let work = move || {
                 // Ends when the channel closes.
-                let _ = block_on(executor.run(stopped.recv()));
+                // Not the runtime's own: that wakes a thread of its again and again while others wait like this.
+                let _ = futures_lite::future::block_on(executor.run(stopped.recv()));
             };
             std::thread::Builder::new().name("relay-io".to_owned()).spawn(work)
         })

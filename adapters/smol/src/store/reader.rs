@@ -126,14 +126,13 @@ impl Reader {
         });
         let active = layers.active.within(name, &range).map(borrowed);
         let frozen = frozen.iter().flat_map(|frozen| frozen.within(name, &range)).map(borrowed);
-        let rows = if range.reverse {
+        if range.reverse {
             let below = Overlay::new(frozen.rev(), base.rev(), true);
             there(Overlay::new(active.rev(), below, true), range.limit)
         } else {
             let below = Overlay::new(frozen, base, false);
             there(Overlay::new(active, below, false), range.limit)
-        };
-        rows
+        }
     }
 }
 
