@@ -44,7 +44,7 @@ impl Home {
     fn new() -> Self {
         let world = World::team(1, &["alice/laptop", "bob/desk"]);
         let dir = tempfile::tempdir().unwrap();
-        let options = Options { cache_bytes: CACHE, quick_repair: false };
+        let options = Options { cache_bytes: CACHE, quick_repair: false, journal: None };
         let store = RedbStore::open(&Location::new(&dir.path().join("x.db")), Schema::CURRENT, options);
         let store = Arc::new(store.unwrap());
         let node = &world.nodes[0];
