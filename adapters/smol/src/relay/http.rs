@@ -171,7 +171,7 @@ fn upgrade(
         .spawn(async move {
             let _raw = raw;
             let Ok(upgraded) = on_upgrade.await else { return };
-            let Some((wire, early)) = Wire::taken(upgraded) else { return };
+            let Some((wire, early)) = Wire::taken(upgraded, &server.pollers) else { return };
             let conn = server.open(place);
             let id = conn.id;
             socket::serve(conn, wire, early, server.events.clone()).await;

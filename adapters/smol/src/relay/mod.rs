@@ -8,6 +8,11 @@ mod conn;
 mod http;
 mod metrics;
 mod perform;
+#[cfg(target_os = "linux")]
+mod poller;
+#[cfg(not(target_os = "linux"))]
+#[path = "poller_elsewhere.rs"]
+mod poller;
 mod preauth;
 mod proxy;
 mod run;

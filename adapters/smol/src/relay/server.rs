@@ -2,9 +2,10 @@
 
 use super::conn::{Conn, Conns};
 use super::metrics::Metrics;
+use super::poller::Pollers;
 use super::preauth::{Place, Places};
 use super::tls::Tls;
-use crate::driver::{Events, Health};
+use crate::driver::{Driver, Events, Health};
 use crate::guard::Cap;
 use crate::log::Log;
 use async_executor::Executor;
@@ -26,6 +27,7 @@ pub(super) struct Shared {
 pub(super) struct Server {
     pub(super) shared: Arc<Shared>,
     pub(super) executor: Arc<Executor<'static>>,
+    pub(super) pollers: Pollers,
     pub(super) places: Places,
     pub(super) sockets: Cap,
     pub(super) trusted_proxies: Vec<IpAddr>,
@@ -43,9 +45,9 @@ impl Server {
     pub(super) fn new(
         shared: Arc<Shared>,
         executor: Arc<Executor<'static>>,
+        pollers: Pollers,
         trusted_proxies: Vec<IpAddr>,
-        events: Events<Event>,
-        health: Arc<Health>,
+        driver: &Driver<Event>,
         version: String,
         tls: Option<Tls>,
     ) -> Self {
@@ -55,9 +57,10 @@ impl Server {
             sockets: Cap::new(sockets),
             shared,
             executor,
+            pollers,
             trusted_proxies,
-            events,
-            health,
+            events: driver.events.clone(),
+            health: Arc::clone(&driver.health),
             version,
             tls,
             next_conn: AtomicU64::new(1),

@@ -3,6 +3,7 @@
 use super::conn::Conns;
 use super::metrics::{self, Metrics};
 use super::perform::Performer;
+use super::poller::Pollers;
 use super::server::{Server, Shared};
 use super::tls::Tls;
 use super::{RelayOptions, http};
@@ -150,13 +151,15 @@ where
     })
     .map_err(|error| StartError::failed(Code::Internal, error.to_string()))?;
     let executor = Arc::new(Executor::new());
+    let pollers = Pollers::new(workers())
+        .map_err(|error| StartError::failed(Code::Internal, format!("pollers: {error}")))?;
     let (stop, stopped) = async_channel::bounded(1);
     let server = Arc::new(Server::new(
         shared,
         Arc::clone(&executor),
+        pollers,
         options.trusted_proxies.clone(),
-        driver.events.clone(),
-        Arc::clone(&driver.health),
+        &driver,
         options.version.clone(),
         tls,
     ));
@@ -167,7 +170,7 @@ where
         }
         accepting.push(executor.spawn(accept_metrics(Arc::clone(&server), listener)));
     }
-    let workers = spawn_workers(&executor, &stopped)?;
+    let workers = spawn_workers(&executor, &server.pollers, &stopped)?;
     log.info("relay.listening", &[("port", address.port().into())]);
     Ok(Running { address, metrics: metrics_address, server, driver, accepting, stop, workers })
 }
@@ -246,18 +249,22 @@ impl Running {
     }
 }
 
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8)
+}
+
 fn spawn_workers(
     executor: &Arc<Executor<'static>>,
+    pollers: &Pollers,
     stopped: &async_channel::Receiver<()>,
 ) -> Result<Vec<std::thread::JoinHandle<()>>, StartError> {
-    let count = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
-    (0..count)
-        .map(|_| {
+    pollers
+        .each()
+        .map(|poller| {
             let (executor, stopped) = (Arc::clone(executor), stopped.clone());
+            // Ends when the channel closes.
             let work = move || {
-                // Ends when the channel closes.
-                // Not the runtime's own: that wakes a thread of its again and again while others wait like this.
-                let _ = futures_lite::future::block_on(executor.run(stopped.recv()));
+                let _ = poller.run(&executor, stopped.recv());
             };
             std::thread::Builder::new().name("relay-io".to_owned()).spawn(work)
         })

@@ -143,7 +143,8 @@ impl Socket<'_> {
                 Ok(Some(heard)) => heard,
                 Ok(None) => {
                     turn = 0;
-                    self.wait().await;
+                    // Without a word of new input, there is none.
+                    self.drained &= !self.wait().await;
                     Vec::new()
                 }
                 Err(end) => return end,
@@ -154,7 +155,7 @@ impl Socket<'_> {
     /// Reads a chunk and cuts it into messages; nothing when none is there.
     fn read(&mut self) -> Result<Option<Vec<Event>>, End> {
         // A chunk that was not full emptied the socket: waiting tells when there is more, a read would not.
-        if !self.reading || std::mem::take(&mut self.drained) {
+        if !self.reading || self.drained {
             return Ok(None);
         }
         CHUNK.with_borrow_mut(|chunk| match self.wire.read(chunk) {
@@ -163,7 +164,10 @@ impl Socket<'_> {
                 self.drained = count < CHUNK_BYTES && self.wire.short_is_all();
                 Ok(Some(self.cut(&chunk[..count])))
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.drained = true;
+                Ok(None)
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Some(Vec::new())),
             Err(_) => Err(End::Closed),
         })
@@ -277,13 +281,14 @@ impl Socket<'_> {
         None
     }
 
-    /// Waits for input, for room, for something to send, or for the end of a close.
-    async fn wait(&self) {
+    /// Waits for input, for room, for something to send, or for the end of a close; whether there is input.
+    async fn wait(&self) -> bool {
         let readable = async {
             if self.reading {
-                let _ = self.wire.readable().await;
+                self.wire.readable().await;
+                true
             } else {
-                future::pending::<()>().await;
+                future::pending().await
             }
         };
         let blocked = !self.out.is_empty() || self.wire.wants_write();
@@ -291,7 +296,7 @@ impl Socket<'_> {
             if blocked {
                 // What is queued waits, but for the order to end.
                 let urgent = self.conn.outbox.ended(self.close_by.is_some());
-                future::or(async { drop(self.wire.writable().await) }, urgent).await;
+                future::or(self.wire.writable(), urgent).await;
             } else {
                 self.conn.outbox.ready().await;
             }
@@ -302,7 +307,11 @@ impl Socket<'_> {
                 None => future::pending().await,
             }
         };
-        future::or(readable, future::or(writable, late)).await;
+        let other = async {
+            future::or(writable, late).await;
+            false
+        };
+        future::or(readable, other).await
     }
 }
 
@@ -315,9 +324,7 @@ async fn linger(wire: &mut Wire) {
                 Ok(0) => return,
                 Ok(_) => future::yield_now().await,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if wire.readable().await.is_err() {
-                        return;
-                    }
+                    wire.readable().await;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return,

@@ -1,5 +1,6 @@
 //! The bytes of one connection, encrypted or not, as non-blocking reads and writes.
 
+use super::poller::{Pollers, Watched};
 use async_io::Async;
 use futures_rustls::server::TlsStream;
 use hyper::upgrade::Upgraded;
@@ -10,24 +11,26 @@ use std::net::{Shutdown, TcpStream};
 
 /// A socket after its upgrade.
 pub(super) struct Wire {
-    stream: Async<TcpStream>,
+    stream: Watched,
     tls: Option<Box<ServerConnection>>,
 }
 
 impl Wire {
     /// The socket of an upgraded connection, and the bytes that came with the upgrade: hyper's buffer goes away here,
     /// not with the connection.
-    pub(super) fn taken(upgraded: Upgraded) -> Option<(Self, Vec<u8>)> {
+    pub(super) fn taken(upgraded: Upgraded, pollers: &Pollers) -> Option<(Self, Vec<u8>)> {
+        // From here on this relay's own workers wait for it.
+        let watch = |stream: Async<TcpStream>| pollers.watch(stream.into_inner().ok()?).ok();
         match upgraded.downcast::<FuturesIo<Async<TcpStream>>>() {
             Ok(parts) => {
                 let early = parts.read_buf.to_vec();
-                Some((Self { stream: parts.io.into_inner(), tls: None }, early))
+                Some((Self { stream: watch(parts.io.into_inner())?, tls: None }, early))
             }
             Err(upgraded) => {
                 let parts = upgraded.downcast::<FuturesIo<TlsStream<Async<TcpStream>>>>().ok()?;
                 let early = parts.read_buf.to_vec();
                 let (stream, session) = parts.io.into_inner().into_inner();
-                Some((Self { stream, tls: Some(Box::new(session)) }, early))
+                Some((Self { stream: watch(stream)?, tls: Some(Box::new(session)) }, early))
             }
         }
     }
@@ -99,13 +102,13 @@ impl Wire {
     }
 
     /// Waits for input.
-    pub(super) async fn readable(&self) -> io::Result<()> {
-        self.stream.readable().await
+    pub(super) async fn readable(&self) {
+        self.stream.readable().await;
     }
 
     /// Waits for room.
-    pub(super) async fn writable(&self) -> io::Result<()> {
-        self.stream.writable().await
+    pub(super) async fn writable(&self) {
+        self.stream.writable().await;
     }
 
     /// Tells a TLS peer that nothing more comes, if the kernel takes that.
