@@ -170,32 +170,33 @@ impl<'a> Txn<'a> {
         if changed.is_empty() {
             return self.base.range(table, range);
         }
-        // Deleted rows hide as many base rows, so that many more are asked for.
+        // Deleted rows hide as many base rows, so that many more are asked for. Written ones hide none: they take the
+        // place of theirs.
         let hidden = changed.values().filter(|value| value.is_none()).count();
-        let wanted = range.limit.saturating_add(hidden).saturating_add(changed.len() - hidden);
-        let base = self.base.range(table, Range { limit: wanted, ..range })?;
-        let full = base.len() == wanted;
-        let edge = base.last().map(|(key, _)| key.clone());
-        let mut merged: BTreeMap<Vec<u8>, Vec<u8>> = base.into_iter().collect();
-        for (key, value) in changed {
-            let past_edge = full
-                && edge.as_deref().is_some_and(|edge| if range.reverse { key < edge } else { key > edge });
-            match value {
-                _ if past_edge => {}
-                Some(value) => {
-                    merged.insert(key.to_vec(), value.to_vec());
-                }
-                None => {
-                    merged.remove(key);
-                }
+        let wanted = range.limit.saturating_add(hidden);
+        let mut base = self.base.range(table, Range { limit: wanted, ..range })?.into_iter().peekable();
+        let mut rows = Vec::new();
+        let mut merge = |key: &[u8], value: Option<&[u8]>| {
+            // Base rows up to this one come first; one of the same key is no more.
+            while rows.len() < range.limit
+                && let Some((before, _)) = base.peek()
+                && (if range.reverse { before.as_slice() >= key } else { before.as_slice() <= key })
+            {
+                rows.extend(base.next().filter(|(before, _)| before != key));
             }
-        }
-        let rows = merged.into_iter();
-        Ok(if range.reverse {
-            rows.rev().take(range.limit).collect()
+            let more = rows.len() < range.limit;
+            if let (true, Some(value)) = (more, value) {
+                rows.push((key.to_vec(), value.to_vec()));
+            }
+            more
+        };
+        let _ = if range.reverse {
+            changed.iter().rev().all(|(key, value)| merge(key, *value))
         } else {
-            rows.take(range.limit).collect()
-        })
+            changed.iter().all(|(key, value)| merge(key, *value))
+        };
+        rows.extend(base.take(range.limit.saturating_sub(rows.len())));
+        Ok(rows)
     }
 
     /// Rows whose key begins with `prefix`, in key order, at most `limit`.

@@ -1,11 +1,23 @@
 //! How far outgoing lines come (`messaging/1 §6.8`, "Delivery"; contract delegation-consent §3.4).
 
-use super::{Chat, flag, number_at};
-use crate::daemon::ctx::Note;
-use crate::daemon::testing::text;
+use super::{Chat, flag, message, number_at};
+use crate::daemon::testing::{Forged, at, key, text};
 use messaging_proto::Code;
+use messaging_proto::envelope::Kind;
 use messaging_proto::json::Value;
 use messaging_proto::ulid::Ulid;
+
+/// The envelopes a machine has records of.
+fn sent(chat: &Chat) -> Vec<Ulid> {
+    let rows = chat.world.nodes[0].base.iter().filter(|(table, ..)| table.0 == "sent");
+    rows.filter_map(|(_, key, _)| Ulid::parse(std::str::from_utf8(&key[..26]).unwrap())).collect()
+}
+
+/// How many rows a machine's tables of copies hold.
+fn copies(chat: &Chat) -> usize {
+    let rows = chat.world.nodes[0].base.iter();
+    rows.filter(|(table, ..)| ["chat_copy", "chat_open"].contains(&table.0)).count()
+}
 
 fn state(line: &Value) -> &str {
     text(line, "state")
@@ -29,9 +41,7 @@ fn one_machine_of_each_person_is_enough() {
     assert!(before > 0);
     assert!(chat.world.events(0, "conv").is_empty(), "the last copy is no news");
     // Nothing of a settled line is kept but the line.
-    let rows =
-        chat.world.nodes[0].base.iter().filter(|(table, ..)| ["chat_copy", "chat_open"].contains(&table.0));
-    assert_eq!(rows.count(), 0);
+    assert_eq!(copies(&chat), 0);
 }
 
 /// Refused once some person's every copy was, and for good.
@@ -109,15 +119,12 @@ fn a_copy_is_settled_once() {
     chat.ok(0, "channel.create", r#"{"name":"eng","persons":["bob","carol"]}"#);
     chat.world.link(2, false);
     chat.say(0, "channel:eng", "hello", "");
-    // The relay's late refusal of bob's copy, which he has.
-    let envelopes: Vec<Ulid> = chat.world.nodes[0]
-        .base
-        .iter()
-        .filter(|(table, ..)| table.0 == "sent")
-        .filter_map(|(_, key, _)| Ulid::parse(std::str::from_utf8(&key[..26]).unwrap()))
-        .collect();
-    for id in envelopes {
-        chat.world.note(0, Note::Nacked { id, code: Some(Code::Forbidden), retry_after_ms: None });
+    // A late refusal of every envelope that bob has.
+    for id in sent(&chat) {
+        let receipt =
+            format!(r#"{{"ref":"{id}","stage":"rejected","code":"forbidden","at":{}}}"#, chat.world.wall);
+        let envelope = chat.world.forge(1, 0, &Forged::new(Kind::Receipt, &receipt));
+        assert!(chat.world.deliver(0, envelope));
     }
     let line = chat.lines(0, "channel:eng").remove(1);
     assert_eq!(state(&line), "sent");
@@ -179,4 +186,77 @@ fn a_crash_after_any_commit_changes_nothing() {
     let undisturbed = run(false);
     assert_eq!(undisturbed[0][1..], ["2 one delivered", "4 two delivered"]);
     assert_eq!(run(true), undisturbed);
+}
+
+/// The persons who will not have a line, in the channel's order.
+#[test]
+fn who_refused_is_told_in_the_order_of_the_channel() {
+    let mut chat = Chat::new(&["alice/desk", "bob/laptop", "carol/box", "dave/pc", "erin/mac"]);
+    chat.ok(0, "channel.create", r#"{"name":"eng","persons":["erin","bob","dave","carol"]}"#);
+    for number in [3, 4, 1, 2] {
+        if number != 1 {
+            chat.ok(number, "grant.set", r#"{"subject":{"person":"alice"},"chat":"blocked"}"#);
+        }
+    }
+    chat.say(0, "channel:eng", "hello", "");
+    let line = chat.lines(0, "channel:eng").remove(1);
+    let refused: Vec<_> =
+        at(&line, "refused").as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    assert_eq!(refused, ["erin", "dave", "carol"]);
+}
+
+/// A line may go before what became of its copies is known: its retention is a day, an envelope's lifetime a week.
+#[test]
+fn a_line_that_is_gone_takes_its_copies_with_it() {
+    let mut chat = Chat::new(&["alice/desk", "bob/laptop"]);
+    chat.world.configure(0, r#"{"retention":{"transcriptDays":1}}"#);
+    chat.admin[0] = chat.world.connect(0);
+    chat.world.link(1, false);
+    chat.say(0, "dm:bob", "hello", "");
+    assert_eq!(copies(&chat), 2);
+    chat.world.wall += 86_400_000;
+    chat.world.pass(60_000);
+    assert!(chat.lines(0, "dm:bob").is_empty());
+    assert_eq!(copies(&chat), 1, "the envelope is still on its way");
+    chat.world.link(1, true);
+    assert_eq!(chat.texts(1, "dm:alice"), ["hello"]);
+    assert_eq!(copies(&chat), 0);
+    assert!(chat.lines(0, "dm:bob").is_empty());
+}
+
+/// A machine that leaves settles all that is open to it, more than one step does.
+#[test]
+fn a_machine_that_leaves_settles_everything() {
+    let mut chat = Chat::new(&["alice/desk", "bob/laptop"]);
+    chat.world.link(1, false);
+    for number in 0..150 {
+        chat.say(0, "dm:bob", "x", "");
+        chat.world.pass(if number % 50 == 49 { 60_000 } else { 0 });
+    }
+    let machine = chat.world.machine(1);
+    chat.world.reroster(|author| author.member_remove(&machine).unwrap());
+    chat.world.pass(10);
+    assert_eq!(copies(&chat), 0);
+    let read = chat.ok(0, "conv.read", r#"{"conversation":"dm:bob","after":0,"limit":100}"#);
+    assert!(at(&read, "lines").as_array().unwrap().iter().all(|line| state(line) == "refused"));
+    assert!(chat.lines(0, "dm:bob").iter().all(|line| state(line) == "refused"));
+}
+
+/// §8.4: a line may be the answer to mail.
+#[test]
+fn a_line_with_a_reply_to_answers_what_this_machine_sent() {
+    let mut chat = Chat::new(&["alice/desk", "bob/laptop"]);
+    let conn = chat.world.session(0, 'a', "lead", "codex");
+    chat.world.session(1, 'b', "agent", "codex");
+    let params = format!(r#"{{"key":"{}","to":"bob/agent","parts":[{{"text":"x"}}]}}"#, key('a'));
+    let mail = chat.world.ok(0, conn, "msg.send", &params);
+    chat.world.run();
+    let mail = text(&mail, "results.0.envelopeId").to_owned();
+    let payload = format!(r#"{{"kind":"message","message":{}}}"#, message(1, "answer"));
+    let mut line = Forged::new(Kind::Message, &payload);
+    line.reply_to = Some(&mail);
+    let envelope = chat.world.forge(1, 0, &line);
+    assert!(chat.world.deliver(0, envelope));
+    assert_eq!(chat.world.stages(0, conn, 'a', &mail).last().unwrap(), "replied");
+    assert_eq!(chat.texts(0, "dm:bob"), ["answer"]);
 }

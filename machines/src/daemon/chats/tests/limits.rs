@@ -221,6 +221,12 @@ fn a_receiver_refuses_the_thirty_first() {
     assert_eq!(chat.forged(1, 0, Some("other"), &message(30, "x"), ""), "rate_limited");
     assert_eq!(chat.forged(1, 0, None, &message(31, "x"), ""), "delivered", "the person is not paced");
     assert_eq!(chat.lines(0, "dm:bob").len(), 31);
+    // An own machine's agents are nobody else's.
+    let mut chat = Chat::new(&["alice/desk", "alice/phone"]);
+    for n in 0..40 {
+        assert_eq!(chat.forged(1, 0, Some("lead"), &message(n, "x"), ""), "delivered");
+    }
+    assert_eq!(chat.lines(0, "dm:alice").len(), 40);
     // What is refused for another reason, or held already, counts for nothing.
     let mut chat = Chat::new(&["alice/desk", "bob/laptop"]);
     let post = super::op("post", &ulid(1), "eng", "");

@@ -54,8 +54,8 @@ fn every_word_in_any_case_newest_first() {
 #[test]
 fn a_long_search_takes_several_steps() {
     let mut chat = Chat::new(&["alice/desk", "bob/laptop"]);
-    for person in ["bob", "carol", "dave", "erin", "frank"] {
-        fill(&mut chat.world, 0, person, 10_000, 400);
+    for person in ["bob", "carol"] {
+        fill(&mut chat.world, 0, person, 2_000, 7_000);
     }
     chat.say(0, "dm:bob", "newest", "");
     let before = chat.world.steps();
@@ -78,7 +78,7 @@ fn a_long_search_takes_several_steps() {
     };
     assert!(replies(&chat).is_empty(), "sixteen mebibytes hold too few");
     let other = chat.ok(0, "conv.list", "{}");
-    assert!(number_at(&other, "conversations.0.lastSeq") > 50_000);
+    assert!(number_at(&other, "conversations.0.lastSeq") > 4_000);
     chat.world.pass(10);
     assert_eq!(replies(&chat), [9_001, 9_002, 9_003]);
     assert!(chat.world.steps() > before + 5);
