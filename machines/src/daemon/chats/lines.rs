@@ -86,7 +86,6 @@ pub(crate) fn by_id(txn: &Txn<'_>, id: &Ulid) -> Result<Option<(u64, Row)>, Stor
 }
 
 /// A line's text, for a notice of it; nothing once it is gone.
-#[allow(dead_code, reason = "the notices role plugs in here")]
 pub(crate) fn text(txn: &Txn<'_>, id: &Ulid) -> Result<Option<String>, StoreDown> {
     Ok(by_id(txn, id)?.map(|(_, row)| row.line.text))
 }

@@ -99,7 +99,6 @@ pub(crate) fn remove(txn: &mut Txn<'_>, room: u64, row: &Room) -> Result<(), Sto
 }
 
 /// The lines of others that were not marked read, over every chat (`notice.list`, `counts`).
-#[allow(dead_code, reason = "the notices role plugs in here")]
 pub(crate) fn unread(txn: &Txn<'_>) -> Result<u64, StoreDown> {
     rows::counted(txn, UNREAD)
 }

@@ -256,7 +256,14 @@ fn chats_do_not_use_up_the_budget_of_mail() {
     let mut short = crate::daemon::testing::Forged::new(messaging_proto::envelope::Kind::Message, &payload);
     short.header.push(("exp", Value::int(chat.world.wall + 30_000)));
     let envelope = chat.world.forge(1, 0, &short);
+    chat.world.link(1, false);
+    chat.world.nodes[1].clear_queue();
     assert!(chat.world.deliver(0, envelope), "it could never be taken");
+    let receipt = chat.world.nodes[1].first_queued();
+    let receipt = chat.world.open(1, &receipt);
+    assert_eq!((text(&receipt, "stage"), text(&receipt, "code")), ("rejected", "rate_limited"));
+    chat.world.nodes[1].clear_queue();
+    chat.world.link(1, true);
     chat.world.pass(1_000);
     assert_eq!(chat.texts(0, "dm:bob").len(), 61, "the first came again in time");
 }
