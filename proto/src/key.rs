@@ -3,8 +3,9 @@
 use crate::domain::{Domain, signed_bytes};
 use crate::json::{Invalid, Value};
 use crate::text_form::bytes_type;
-use curve25519_dalek::edwards::CompressedEdwardsY;
-use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use curve25519_dalek::{EdwardsPoint, Scalar, edwards::CompressedEdwardsY};
+use ring::digest::{Context, SHA512};
+use ring::signature::{Ed25519KeyPair, KeyPair};
 use std::fmt;
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
@@ -77,8 +78,6 @@ impl MachineId {
 }
 
 /// A public key that was checked to be usable: the only way to a verification.
-///
-/// ring alone decodes non-canonical keys silently and accepts small-order ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VerifyKey(MachineId);
 
@@ -99,14 +98,30 @@ impl VerifyKey {
     /// cofactorless one.
     #[must_use]
     pub fn verify(&self, message: &[u8], sig: &Sig) -> bool {
-        UnparsedPublicKey::new(&ED25519, self.0.as_bytes()).verify(message, sig.as_bytes()).is_ok()
+        holds(self.0.as_bytes(), message, sig.as_bytes()).is_some_and(|holds| holds)
     }
+}
+
+/// Whether R is the encoding of `S·B − k·A` (RFC 8032 §5.1.7, without the cofactor): the bytes are compared, so R must
+/// be canonical. Nothing when S is not reduced or the key is no point. `tests/verify.rs` holds this to ring's answers;
+/// the vector arithmetic here takes two thirds of ring's time, and less than half where the processor has AVX-512.
+fn holds(key: &[u8; 32], message: &[u8], sig: &[u8; 64]) -> Option<bool> {
+    let (r, s) = sig.split_first_chunk::<32>()?;
+    let s = Option::<Scalar>::from(Scalar::from_canonical_bytes(s.try_into().ok()?))?;
+    let a = CompressedEdwardsY(*key).decompress()?;
+    let mut hash = Context::new(&SHA512);
+    hash.update(r);
+    hash.update(key);
+    hash.update(message);
+    let k = Scalar::from_bytes_mod_order_wide(hash.finish().as_ref().try_into().ok()?);
+    // Everything here is public: time may vary with it.
+    Some(EdwardsPoint::vartime_double_scalar_mul_basepoint(&k, &-a, &s).compress().as_bytes() == r)
 }
 
 /// Whether the machine signed exactly these bytes; false for an unusable key.
 #[must_use]
 pub fn verify(machine: &MachineId, sig: &Sig, message: &[u8]) -> bool {
-    // ring decodes the key itself and refuses what is no point, so that is not asked twice.
+    // The equation decodes the key itself and refuses what is no point, so that is not asked twice.
     machine.is_plain() && VerifyKey(*machine).verify(message, sig)
 }
 
