@@ -1,5 +1,7 @@
 //! Verification agrees with ring's, on honest signatures and on whatever an attacker can make of small-order parts.
 
+#![allow(clippy::unwrap_used)]
+
 use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
 use curve25519_dalek::{EdwardsPoint, Scalar};
 use messaging_proto::key::{MachineId, Sig, SigningKey, VerifyKey, verify};

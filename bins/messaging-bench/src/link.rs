@@ -146,6 +146,14 @@ impl Link {
         Ok(serde_json::from_str(&self.text()?)?)
     }
 
+    /// The socket of a connection of which everything that came was read.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn into_stream(self) -> Result<TcpStream, Fault> {
+        Ok(self.socket.get_ref().try_clone()?)
+    }
+
     /// Appends a roster entry.
     ///
     /// # Errors

@@ -9,7 +9,9 @@ mod commit;
 mod drain;
 mod idle;
 mod latency;
+mod life;
 mod publish;
+mod raw;
 
 use argh::FromArgs;
 use messaging_bench::{Fault, link, relay, team};
@@ -28,7 +30,7 @@ struct Args {
     /// how often to run each workload, interleaved (default 1)
     #[argh(option, default = "1")]
     rounds: u32,
-    /// run only this workload: publish, latency, drain, idle or commit
+    /// run only this workload: publish, life, latency, drain, idle or commit
     #[argh(option)]
     only: Option<String>,
     /// bytes of an envelope's canonical text (default 1536)
@@ -81,6 +83,9 @@ fn main() {
         }
         for &count in senders.iter().filter(|_| wanted("publish")) {
             line("pub", count as u64, publish::run(&args.relay, &folder, args.bytes, count, args.seconds));
+        }
+        for (pairs, window) in [(64, 1), (8, 16)].into_iter().filter(|_| wanted("life")) {
+            line("life", pairs as u64, life::run(&args.relay, &folder, args.bytes, pairs, window));
         }
         if wanted("latency") {
             line("latency", args.rate, latency::run(&args.relay, &folder, args.bytes, args.rate));

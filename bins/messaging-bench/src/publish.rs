@@ -1,17 +1,16 @@
 //! Acked sends a second: `count` senders, each with one envelope under way, to recipients that are offline.
 
-use crate::link::Link;
+use crate::raw::{Raws, frame, has};
 use crate::relay::Relay;
 use crate::team::Team;
 use crate::{Fault, quantile_ms};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 /// Recipients that never connect.
 const RECIPIENTS: usize = 64;
-/// More than any relay here takes from one sender in the time.
+/// More than any relay here takes in the time.
 const RATE_MAX: usize = 40_000;
 
 pub(crate) fn run(
@@ -25,35 +24,43 @@ pub(crate) fn run(
     let team = Team::found(relay.port, count + RECIPIENTS)?;
     let recipients: Vec<usize> = (count..count + RECIPIENTS).collect();
     let each = (RATE_MAX / count * usize::try_from(seconds)?).clamp(200, 12_000);
-    let barrier = Arc::new(Barrier::new(count + 1));
-    let mut threads = Vec::new();
+    let mut waiting = Vec::new();
     for sender in 0..count {
         let prepared = team.prepare(sender, &recipients, each, bytes)?;
-        let mut link = Link::live(relay.port, &team.machines[sender].key, &team.id)?;
-        let barrier = Arc::clone(&barrier);
-        threads.push(std::thread::spawn(move || -> Result<Vec<u64>, Fault> {
-            barrier.wait();
-            let end = Instant::now() + Duration::from_secs(seconds);
-            let mut times = Vec::with_capacity(prepared.len());
-            for envelope in prepared {
-                let start = Instant::now();
-                if start >= end {
-                    break;
-                }
-                link.send_acked(envelope.frame, &envelope.id)?;
-                times.push(u64::try_from(start.elapsed().as_micros())?);
-            }
-            Ok(times)
-        }));
+        let frames = prepared.into_iter().map(|envelope| (envelope.id, frame(&envelope.frame)));
+        waiting.push(frames.collect::<Vec<_>>().into_iter());
     }
-    barrier.wait();
-    let start = Instant::now();
+    let keys: Vec<_> = team.machines[..count].iter().map(|machine| &machine.key).collect();
+    let mut raws = Raws::connect(relay.port, &team.id, &keys)?;
     let cpu = relay.cpu_micros()?;
-    let mut times = Vec::new();
-    for thread in threads {
-        times.extend(thread.join().map_err(|_| "a sender failed")??);
+    let start = Instant::now();
+    let end = start + Duration::from_secs(seconds);
+    let mut under_way = Vec::new();
+    for (sender, frames) in waiting.iter_mut().enumerate() {
+        let (id, bytes) = frames.next().ok_or("nothing to send")?;
+        under_way.push((id, Instant::now()));
+        raws.send(sender, &bytes)?;
     }
-    let elapsed = start.elapsed().as_secs_f64().min(f64::from(u32::try_from(seconds)?) + 1.0);
+    let (mut left, mut times, mut messages) = (count, Vec::new(), Vec::new());
+    while left > 0 {
+        raws.wait(&mut messages)?;
+        for (sender, message) in messages.drain(..) {
+            let (id, at) = &under_way[sender];
+            if !has(&message, b"\"ack\"") || !has(&message, id.as_bytes()) {
+                return Err(format!("not an ack: {}", String::from_utf8_lossy(&message)).into());
+            }
+            let now = Instant::now();
+            times.push(u64::try_from(now.duration_since(*at).as_micros())?);
+            match waiting[sender].next().filter(|_| now < end) {
+                Some((id, bytes)) => {
+                    under_way[sender] = (id, now);
+                    raws.send(sender, &bytes)?;
+                }
+                None => left -= 1,
+            }
+        }
+    }
+    let elapsed = start.elapsed().as_secs_f64();
     let cpu = relay.cpu_micros()? - cpu;
     times.sort_unstable();
     #[allow(clippy::cast_precision_loss)]
