@@ -116,6 +116,7 @@ fn threads_are_named_by_their_first_line() {
     let send = format!(r#"{{"conversation":"dm:bob","text":"x","thread":"{unknown}"}}"#);
     assert_eq!(chat.refused(0, "person.send", &send), "not_found");
     // A thread of another chat is none of this one.
+    chat.say(0, "dm:alice", "note", "");
     let own = format!(r#"{{"conversation":"dm:alice","text":"x","thread":"{first}"}}"#);
     assert_eq!(chat.refused(0, "person.send", &own), "not_found");
 }

@@ -105,7 +105,7 @@ fn unread_is_counted_from_the_nearer_end() {
     let mut chat = Chat::new(&["alice/desk", "bob/laptop"]);
     chat.say(1, "dm:alice", "first", "");
     super::limits::fill(&mut chat.world, 0, "bob", 3_000, 4);
-    for (up_to, unread) in [(1, 3_000), (2, 2_999), (701, 2_300), (2_990, 11), (3_001, 0)] {
+    for (up_to, unread) in [(1, 3_000), (2, 2_999), (701, 2_300), (2_301, 700), (2_990, 11), (3_001, 0)] {
         let params = format!(r#"{{"conversation":"dm:bob","upTo":{up_to}}}"#);
         let read = chat.ok(0, "conv.markRead", &params);
         assert_eq!((number_at(&read, "readUpTo"), number_at(&read, "unread")), (up_to, unread));

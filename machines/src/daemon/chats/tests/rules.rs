@@ -40,6 +40,13 @@ fn every_rule_of_a_create() {
     chat.world.pass(60_000);
     assert_eq!(send(&mut chat, &create(&id, "eng", &["alice", "bob"])), "delivered");
     assert!(!chat.world.nodes[1].base.iter().any(|(table, ..)| table.0 == "channel_ended"));
+    // Ended, created as soon as that may be, and ended again: what the first end planned does not undo the second.
+    chat.ok(1, "channel.leave", r#"{"name":"eng"}"#);
+    chat.world.wall += 604_800_000 + 300_000 + 1;
+    assert_eq!(send(&mut chat, &create(&id, "eng", &["alice", "bob"])), "delivered");
+    chat.ok(1, "channel.leave", r#"{"name":"eng"}"#);
+    chat.world.pass(60_000);
+    assert_eq!(send(&mut chat, &create(&id, "eng", &["alice", "bob"])), "forbidden");
 }
 
 #[test]
