@@ -124,18 +124,7 @@ fn every_verb_has_a_screen_and_every_screen_is_as_it_was() {
     let shown =
         |leaf: &String| album.seen.iter().any(|name| name == leaf || name.starts_with(&format!("{leaf}-")));
     // The services print nothing but a ready line; the demonstration's times are its point.
-    let without = [
-        "daemon-run",
-        "echo",
-        "relay",
-        "demo",
-        "ui",
-        "hook",
-        "notices",
-        "people",
-        "person",
-        "daemon-snapshot",
-    ];
+    let without = ["daemon-run", "echo", "relay", "demo", "ui", "hook", "daemon-snapshot"];
     let missing: Vec<String> =
         leaves().into_iter().filter(|leaf| !shown(leaf) && !without.contains(&leaf.as_str())).collect();
     assert!(missing.is_empty(), "no screen of {missing:?}");
@@ -401,6 +390,12 @@ fn chats(album: &mut Album, world: &World) {
         let page = world.cli_json("bob", &["read", "--with", "channel:eng"]);
         page["lines"].as_array().unwrap().iter().any(|line| line["text"] == "Deploying at five").then_some(())
     });
+    album.shot("people", &alice, &["people", "b"]);
+    album.shot("people-nobody", &alice, &["people", "zebra"]);
+    album.shot("person", &alice, &["person", "bob"]);
+    album.shot("person-nobody", &alice, &["person", "zebra"]);
+    album.shot("notices", &bob, &["notices", "--ack"]);
+    album.shot("notices-none", &bob, &["notices"]);
     album.shot("search", &bob, &["search", "deploying five"]);
     album.shot("search-nothing", &bob, &["search", "zebra"]);
     album.shot_with("chat-follow", &bob, &["chat", "follow", "--since", "0"], |terminal| {

@@ -134,7 +134,7 @@ fn a_store_that_is_not_ours_exits_78_and_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("foreign"), b"SQLite format 3\0 and so on").unwrap();
-    let options = Options { cache_bytes: 1 << 20, quick_repair: true };
+    let options = Options { cache_bytes: 1 << 20, quick_repair: true, journal: None };
     let ours = Schema::CURRENT;
     let theirs = [
         ("generation", Schema { generation: ours.generation + 1, ..ours }),

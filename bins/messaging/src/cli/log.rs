@@ -37,6 +37,9 @@ pub(super) fn run(shell: &Shell, args: &Log) -> Result<(), Failure> {
     }
     let mut rest = String::new();
     if !args.follow {
+        if lines.is_empty() && !shell.out.is_json() {
+            shell.out.note("The log has no line of this level.");
+        }
         return Ok(());
     }
     loop {

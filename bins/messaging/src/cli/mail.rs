@@ -43,11 +43,21 @@ pub(super) fn send(shell: &mut Shell, args: Send) -> Result<(), Failure> {
     if args.no_wake {
         members.push(("wake", Value::Bool(false)));
     }
-    let result = shell.call_keyed("msg.send", members)?;
+    let end = Instant::now() + Duration::from_secs(args.wait.unwrap_or_default());
+    let result = loop {
+        match shell.call_keyed("msg.send", members.clone()) {
+            // Refused before anything was stored; an agent that just started may not be known here yet.
+            Err(failure) if failure.code == "unknown_session" && Instant::now() < end => {
+                shell.event(Some(Duration::from_millis(500)))?;
+            }
+            other => break other?,
+        }
+    };
     let first = result.items("results").first().cloned().unwrap_or(Value::Null);
     let stage = match args.wait {
-        Some(seconds) if first.text("stage") != "rejected" => {
-            wait_for_delivery(shell, first.text("envelopeId"), Duration::from_secs(seconds))?
+        Some(_) if first.text("stage") != "rejected" => {
+            let left = end.saturating_duration_since(Instant::now());
+            wait_for_delivery(shell, first.text("envelopeId"), left)?
         }
         _ => first.text("stage").to_owned(),
     };

@@ -185,7 +185,7 @@ impl World {
             "relayed" if entries.iter().any(|entry| entry.flag("online")) => {
                 "their machine is connected and has not confirmed it yet"
             }
-            "relayed" => "their machine is not connected; the relay keeps it for a week",
+            "relayed" => "their machine is off; the relay keeps it for a week",
             "held" => "their person has not answered",
             "submitted" => "nobody has begun to work on it",
             "rejected" => "refused; `messaging sent <id>` of that agent has the code",

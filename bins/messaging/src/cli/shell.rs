@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::output::{self, FAINT, Output, WAITING};
 use super::progress::Progress;
 use super::value::{Read, object, string};
+use messaging_proto::Code;
 use messaging_smol::client::{Client, Options};
 use messaging_smol::home::Home;
 use messaging_smol::supervise;
@@ -39,7 +40,16 @@ impl Shell {
     /// The connection to the daemon's admin socket, made on first use.
     pub(crate) fn client(&mut self) -> Result<&Client, Failure> {
         if self.client.is_none() {
-            self.client = Some(Client::connect(&Options::admin(self.home()?))?);
+            let home = self.home()?;
+            let admin = Client::connect(&Options::admin(home.clone()));
+            // Beside a daemon of another user only the agents' socket is open (`§8.2` "Two sockets"). What is not served
+            // there, the daemon refuses.
+            self.client = Some(match admin {
+                Err(error) if error.code == Code::Forbidden => {
+                    Client::connect(&Options::agent(home)).map_err(|_| error)?
+                }
+                other => other?,
+            });
         }
         self.client.as_ref().ok_or_else(|| Failure::new("internal", "no connection"))
     }

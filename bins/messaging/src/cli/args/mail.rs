@@ -38,7 +38,7 @@ pub(crate) struct Send {
     /// do not wake a sleeping agent
     #[argh(switch)]
     pub(crate) no_wake: bool,
-    /// wait until the message was delivered, at most this many seconds
+    /// wait for the agent to show up and for the message to be on its machine, at most this many seconds
     #[argh(option)]
     pub(crate) wait: Option<u64>,
 }
