@@ -320,6 +320,11 @@ pub(crate) fn tools() -> Vec<Tool> {
     ]
 }
 
+/// What a tool that failed says (contract ipc §8.4).
+fn error() -> Value {
+    object([("error", object([("code", any()), ("message", any()), ("remedy", any()), ("reason?", any())]))])
+}
+
 fn contacts_output() -> Value {
     object([
         (
@@ -412,6 +417,8 @@ fn tool(
 ) -> Tool {
     let name = format!("messaging_{verb}");
     let description = format!("{description} {UNTRUSTED_SENTENCE}");
+    // Some clients hold an error's structured content against this schema too.
+    let output = json!({"type": "object", "oneOf": [output, error()]});
     Tool::new(name, description, Arc::new(members(input)))
         .with_raw_output_schema(Arc::new(members(output)))
         .with_annotations(annotations)
