@@ -14,6 +14,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// Reads the `files` of an input into parts.
 ///
@@ -96,6 +97,23 @@ pub(crate) fn keep(id: &str, at: usize, name: Option<&str>, bytes: &[u8]) -> Opt
         file.write_all(bytes).and_then(|()| std::fs::rename(&temporary, &path)).ok()?;
     }
     path.to_str().map(str::to_owned)
+}
+
+/// How long a file that came is kept.
+const KEPT: Duration = Duration::from_secs(30 * 86_400);
+
+/// Removes files that came long ago.
+pub(crate) fn sweep() {
+    let Ok(folder) = private_state("files") else { return };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let old = entry
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .is_ok_and(|modified| SystemTime::now().duration_since(modified).is_ok_and(|age| age > KEPT));
+        if old {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// A name's extension, where it is no more than that.

@@ -34,6 +34,7 @@ pub(crate) fn run(settings: Settings) -> ExitCode {
 
 async fn serve(settings: Settings) {
     let session = Arc::new(Session::new(&settings));
+    tokio::task::spawn_blocking(crate::files::sweep);
     tokio::spawn(Arc::clone(&session).keep());
     let server = Server::new(Arc::clone(&session), settings.channels);
     let under_way = server.under_way();

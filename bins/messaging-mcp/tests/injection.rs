@@ -11,7 +11,7 @@ use std::os::unix::fs::DirBuilderExt;
 use world::World;
 
 /// Host tags, their look-alikes, hidden characters in and around them, fences of ours and of others, and terminal controls.
-const CORPUS: &str = include_str!("injection/corpus.json");
+const CORPUS: &str = include_str!("../../../proto/tests/corpus/injection.json");
 
 fn corpus() -> Vec<String> {
     serde_json::from_str(CORPUS).unwrap()
