@@ -27,6 +27,15 @@ until_shown() {
     fail "'$1' did not show"
 }
 
+# Waits until the screen no longer holds a text.
+until_gone() {
+    for _ in $(seq 600); do
+        if ! screen | grep -qF -- "$1"; then return; fi
+        sleep 0.1
+    done
+    fail "'$1' did not go"
+}
+
 # Compares the screen with a kept one; what changes from run to run is replaced.
 check() {
     local shown
@@ -52,10 +61,17 @@ at bob send alice "Lunch at noon?" >/dev/null
 
 mux new-session -d -s ui -x 80 -y 24 "LANG=C.UTF-8 '$program' --home '$world/alice' ui; echo left with \$?; exec cat"
 until_shown "Lunch at noon?"
+until_shown "Notices (1)"
 check chats
+mux send-keys -t ui 5
+until_shown "in bob"
+check notices
+mux send-keys -t ui 1
+until_shown "bob: Lunch at noon?"
 mux send-keys -t ui w "Yes, the usual place" Enter
 until_shown "✓ alice: Yes, the usual place"
 mux send-keys -t ui Enter
+until_gone "Chats (1)"
 check answered
 mux send-keys -t ui '?'
 until_shown "PageUp, PageDown"
@@ -69,6 +85,7 @@ at alice inbox >/dev/null
 for _ in $(seq 300); do at bob contacts --json | grep -q 'alice/cli@laptop' && break; sleep 0.1; done
 at bob send alice/cli@laptop "Is the build green?" >/dev/null
 until_shown "Requests (1)"
+until_shown "Notices (2)"
 mux send-keys -t ui 3
 until_shown "Is the build green?"
 check requests
