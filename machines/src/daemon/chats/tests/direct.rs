@@ -134,3 +134,18 @@ fn numbers_rise_and_events_follow_them() {
     let seqs: Vec<_> = chat.lines(0, "dm:bob").iter().map(|line| number_at(line, "seq")).collect();
     assert_eq!(seqs, [1, 3], "a line keeps its place");
 }
+
+/// §6.4: one receipt for a line, and none for a receipt or a presence.
+#[test]
+fn a_receipt_and_a_presence_are_answered_with_nothing() {
+    let mut chat = Chat::new(&["alice/desk", "bob/laptop"]);
+    let before = [chat.world.nodes[0].sends, chat.world.nodes[1].sends];
+    chat.say(0, "dm:bob", "hello", "");
+    let after = [chat.world.nodes[0].sends, chat.world.nodes[1].sends];
+    assert_eq!([after[0] - before[0], after[1] - before[1]], [1, 1], "the line, and its receipt");
+    let presence =
+        chat.world.forge_presence(1, r#"{"seq":9000000000000,"label":"laptop","sessions":[],"features":[]}"#);
+    chat.world.hear(0, presence);
+    chat.world.run();
+    assert_eq!([chat.world.nodes[0].sends, chat.world.nodes[1].sends], after);
+}
