@@ -7,11 +7,13 @@
 
 mod commit;
 mod drain;
+mod hostile;
 mod idle;
 mod latency;
 mod life;
 mod publish;
 mod raw;
+mod soak;
 
 use argh::FromArgs;
 use messaging_bench::{Fault, link, relay, team};
@@ -30,7 +32,8 @@ struct Args {
     /// how often to run each workload, interleaved (default 1)
     #[argh(option, default = "1")]
     rounds: u32,
-    /// run only this workload: publish, life, latency, drain, idle or commit
+    /// run only this workload: publish, life, latency, drain, idle or commit; or one of those that take long and run only
+    /// when named, soak and hostile
     #[argh(option)]
     only: Option<String>,
     /// bytes of an envelope's canonical text (default 1536)
@@ -51,6 +54,9 @@ struct Args {
     /// connections of `idle` (default 1000)
     #[argh(option, default = "1_000")]
     connections: usize,
+    /// seconds of `soak` (default 600), and of each part of `hostile` (at most 30)
+    #[argh(option, default = "600")]
+    long: u64,
     /// where stores go (default: the system's temporary folder)
     #[argh(option)]
     folder: Option<PathBuf>,
@@ -92,6 +98,13 @@ fn main() {
         }
         if wanted("drain") {
             line("drain", args.backlog as u64, drain::run(&args.relay, &folder, args.bytes, args.backlog));
+        }
+        if args.only.as_deref() == Some("soak") {
+            let (connections, rate) = (500, 2_000);
+            line("soak", rate, soak::run(&args.relay, &folder, args.bytes, connections, rate, args.long));
+        }
+        if args.only.as_deref() == Some("hostile") {
+            line("hostile", 0, hostile::run(&args.relay, &folder, args.bytes, args.long.min(30)));
         }
         if wanted("idle") {
             line("idle", args.connections as u64, idle::run(&args.relay, &folder, args.connections));

@@ -28,6 +28,8 @@ pub struct Team {
     pub id: RealmId,
     /// Its machines, the admin first.
     pub machines: Vec<Machine>,
+    /// How long its envelopes may wait, in milliseconds.
+    pub ttl_ms: u64,
     roster: Roster,
 }
 
@@ -82,7 +84,7 @@ impl Team {
             admin.append(&canonicalize(&entry)?)?;
             roster.apply(&entry, ApplyOptions::default())?;
         }
-        Ok(Self { id, machines, roster })
+        Ok(Self { id, machines, ttl_ms: TTL_MS, roster })
     }
 
     /// One envelope of its own `index`, with `pad` characters of text.
@@ -131,7 +133,7 @@ impl Team {
             from: End { person: sender.person.clone(), device: sender.key.machine(), agent: agent.clone() },
             to: To::Device(End { person: recipient.person.clone(), device: recipient.key.machine(), agent }),
             ts,
-            exp: ts.plus(TTL_MS),
+            exp: ts.plus(self.ttl_ms),
             reply_to: None,
         };
         let payload: Value = parse_wire(

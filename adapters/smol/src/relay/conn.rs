@@ -1,15 +1,21 @@
 //! What the relay's threads share about its connections.
 
 use super::preauth::Place;
+use crate::clock;
 use crate::outbox::Outbox;
 use messaging_machines::relay::io::ConnId;
 use messaging_machines::relay::limits::Limits;
 use messaging_proto::hash::RealmId;
 use messaging_proto::key::MachineId;
 use messaging_proto::limits;
+use messaging_proto::time::Mono;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The longest that a connection over its budget is not read, in milliseconds.
+const HOLD_BACK_MS: u64 = 250;
 
 /// One connection.
 #[derive(Debug)]
@@ -20,6 +26,8 @@ pub(super) struct Conn {
     phase: Mutex<Phase>,
     /// The size limit of a message before `hello`.
     preauth_bytes: usize,
+    /// Nothing is read before this: a millisecond of the monotonic clock.
+    read_after_ms: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -35,7 +43,14 @@ impl Conn {
     fn new(id: ConnId, place: Place, total: Arc<AtomicUsize>, preauth_bytes: usize) -> Self {
         let address = place.address().to_owned();
         let phase = Mutex::new(Phase::Preauth { _place: place });
-        Self { id, address, outbox: Outbox::new(total), phase, preauth_bytes }
+        Self {
+            id,
+            address,
+            outbox: Outbox::new(total),
+            phase,
+            preauth_bytes,
+            read_after_ms: AtomicU64::new(0),
+        }
     }
 
     fn phase(&self) -> MutexGuard<'_, Phase> {
@@ -61,6 +76,19 @@ impl Conn {
             Phase::Preauth { .. } => self.preauth_bytes,
             Phase::Authenticated(..) => limits::FRAME_BYTES,
         }
+    }
+
+    /// Its machine is over a budget: nothing more is read for `wait_ms`, a quarter of a second at most. Each frame costs a
+    /// signature check before it can be refused, so that a flood is held back where it comes in.
+    pub(super) fn hold_back(&self, wait_ms: u64) {
+        let until = clock::mono().plus(wait_ms.min(HOLD_BACK_MS));
+        self.read_after_ms.fetch_max(until.0, Ordering::Relaxed);
+    }
+
+    /// For how long nothing is read.
+    pub(super) fn held_back(&self) -> Option<Duration> {
+        let left = Mono(self.read_after_ms.load(Ordering::Relaxed)).since(clock::mono());
+        (left > 0).then(|| Duration::from_millis(left))
     }
 
     fn is_authenticated(&self) -> bool {

@@ -40,6 +40,13 @@ impl Performer {
     fn send(&mut self, id: ConnId, frame: &RelayFrame) {
         let Some(conn) = self.shared.conns.get(id) else { return };
         self.shared.metrics.frame_out(frame.t());
+        match frame {
+            RelayFrame::Nack { code: Code::RateLimited, retry_after_ms: Some(wait_ms), .. } => {
+                conn.hold_back(*wait_ms);
+            }
+            RelayFrame::Error { code: Code::RateLimited, .. } => conn.hold_back(u64::MAX),
+            _ => {}
+        }
         let waiting = conn.outbox.push(frame.to_text()) as u64;
         if waiting > self.shared.limits.socket_bytes {
             self.drop_slow(&conn, Slow::Socket);

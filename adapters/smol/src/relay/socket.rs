@@ -155,7 +155,7 @@ impl Socket<'_> {
     /// Reads a chunk and cuts it into messages; nothing when none is there.
     fn read(&mut self) -> Result<Option<Vec<Event>>, End> {
         // A chunk that was not full emptied the socket: waiting tells when there is more, a read would not.
-        if !self.reading || self.drained {
+        if !self.reading || self.drained || self.conn.held_back().is_some() {
             return Ok(None);
         }
         CHUNK.with_borrow_mut(|chunk| match self.wire.read(chunk) {
@@ -285,7 +285,11 @@ impl Socket<'_> {
     async fn wait(&self) -> bool {
         let readable = async {
             if self.reading {
-                self.wire.readable().await;
+                // What a flood says waits in its socket.
+                match self.conn.held_back() {
+                    Some(wait) => drop(Timer::after(wait).await),
+                    None => self.wire.readable().await,
+                }
                 true
             } else {
                 future::pending().await

@@ -125,6 +125,8 @@ pub(crate) struct World {
     relay: Option<Process>,
     daemons: Vec<(String, Option<Process>)>,
     relay_flags: Vec<String>,
+    /// What daemons find in their environment besides.
+    pub(crate) environment: Vec<(String, String)>,
 }
 
 impl World {
@@ -141,6 +143,7 @@ impl World {
             relay: None,
             daemons: Vec::new(),
             relay_flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
+            environment: Vec::new(),
         };
         world.start_relay();
         world
@@ -151,7 +154,8 @@ impl World {
     }
 
     pub(crate) fn relay_url(&self) -> String {
-        format!("ws://127.0.0.1:{}/v1/connect", self.port)
+        let tls = self.relay_flags.iter().any(|flag| flag == "--tls-cert");
+        format!("{}://127.0.0.1:{}/v1/connect", if tls { "wss" } else { "ws" }, self.port)
     }
 
     /// Starts the relay, on the port it had before.
@@ -182,7 +186,9 @@ impl World {
         let home = self.path(name);
         let arguments = ["--home", home.to_str().unwrap(), "daemon", "run"];
         let log = self.path(&format!("{name}.log"));
-        let process = Process::start(&arguments, "messagingd: ready ", &log);
+        let environment: Vec<(&str, &str)> =
+            self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let process = Process::start_in(&environment, &arguments, "messagingd: ready ", &log);
         match self.daemons.iter_mut().find(|(known, _)| known == name) {
             Some((_, slot)) => *slot = Some(process),
             None => self.daemons.push((name.to_owned(), Some(process))),
