@@ -79,6 +79,8 @@ fn a_full_filesystem_refuses_recovers_and_loses_nothing_acked() {
     let disk = SmallDisk::mount();
     let folder = tempfile::tempdir().unwrap();
     let (db, log) = (disk.path("relay.db"), folder.path().join("log"));
+    // What comes back later is room enough for the journal's rows to go into the store.
+    std::fs::write(disk.path("reserve"), vec![1; 1_572_864]).unwrap();
     let start = |port: u16| {
         let listen = format!("127.0.0.1:{port}");
         let arguments = [
@@ -144,7 +146,7 @@ fn a_full_filesystem_refuses_recovers_and_loses_nothing_acked() {
         break;
     }
     let refused = refused.expect("4 MiB hold no 9,000 envelopes of 9 KiB");
-    assert!(acked.len() > 20, "{}", acked.len());
+    assert!(acked.len() > 5, "{}", acked.len());
     assert!(relay.is_running());
     let unready = unready.expect("/readyz said so once");
     assert!(
@@ -155,6 +157,7 @@ fn a_full_filesystem_refuses_recovers_and_loses_nothing_acked() {
 
     // Room comes back, and the relay notices by itself.
     std::fs::remove_file(disk.path("ballast")).unwrap();
+    std::fs::remove_file(disk.path("reserve")).unwrap();
     wait("ready again", || ready(port).0.then_some(()));
     wait("the log says so", || has(&log, "store.recovered").then_some(()));
 
