@@ -71,7 +71,9 @@ fn the_snippets_work() {
 
 #[test]
 fn the_page_and_the_skill_name_what_there_is() {
-    let world = world::World::new();
+    let mut world = world::World::new();
+    // Else the server starts a daemon that outlives the test.
+    world.start_daemon("nobody");
     let mut mcp = Mcp::start(&world.path("nobody"), &[]);
     let tools = mcp.request("tools/list", json!({}));
     for tool in tools["tools"].as_array().unwrap() {

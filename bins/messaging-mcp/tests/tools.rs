@@ -34,7 +34,9 @@ fn inside(value: &Value) -> String {
 
 #[test]
 fn eight_tools_are_listed_with_closed_schemas() {
-    let world = World::new();
+    let mut world = World::new();
+    // Else the server starts a daemon that outlives the test.
+    world.start_daemon("nobody");
     let mut mcp = Mcp::start(&world.path("nobody"), &[]);
     let tools = mcp.request("tools/list", json!({}));
     let tools = tools["tools"].as_array().unwrap();
