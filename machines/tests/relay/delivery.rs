@@ -339,3 +339,23 @@ fn a_step_of_redeliveries_is_bounded_and_the_clock_may_be_late() {
     let rest = world.settle();
     assert_eq!(delivered(&said, conn).len() + delivered(&rest, conn).len(), 300);
 }
+
+/// A recipient that defers a burst takes it again in the order it came, whatever its ids sort as.
+#[test]
+fn what_is_due_in_one_millisecond_comes_again_in_the_queues_order() {
+    let clients = clients(2);
+    let mut world = World::team(config(), &clients);
+    let sender = world.login(&clients[0]);
+    let conn = world.login(&clients[1]);
+    let mut sent = Vec::new();
+    for number in (1..=20).rev() {
+        let mut draft = world.draft(&clients[0], &clients[1]);
+        let env = draft.id(number).sign(&clients[0]);
+        assert!(nacks(&world.send(sender, &env), sender).is_empty());
+        sent.push(env);
+    }
+    world.mono = Mono(world.mono.0 + 15_000);
+    let mut said = world.step(messaging_machines::relay::io::Event::Timer);
+    said.extend(world.settle());
+    assert_eq!(delivered(&said, conn), sent);
+}

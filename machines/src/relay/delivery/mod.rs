@@ -21,8 +21,9 @@ use messaging_proto::time::{Mono, Wall};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// When a delivery is sent again, and which.
-type Due = (Mono, Seat, Seat, IdKey);
+/// When a delivery is sent again, and which. What is due in the same millisecond keeps the queue's order: the
+/// recipient puts off a burst as it came, and takes it again in that order.
+type Due = (Mono, Seat, Position, Seat, IdKey);
 
 pub(super) struct Deliveries {
     window: usize,
@@ -74,7 +75,7 @@ impl Deliveries {
         let Some(link) = self.links.remove(&seat) else { return };
         for (from, window) in &link.windows {
             for (id, flight) in &window.flights {
-                self.due.remove(&(flight.due, seat, *from, *id));
+                self.due.remove(&(flight.due, seat, flight.position, *from, *id));
             }
         }
     }
@@ -102,7 +103,7 @@ impl Deliveries {
             tries: 0,
             due: step.mono.plus(wait),
         };
-        self.due.insert((flight.due, to, from, id));
+        self.due.insert((flight.due, to, flight.position, from, id));
         window.flights.insert(id, flight);
         link.first_delivery(Arc::clone(text), out);
     }
@@ -118,7 +119,7 @@ impl Deliveries {
         let link = self.links.get_mut(&to)?;
         let window = link.windows.get_mut(&from)?;
         let flight = window.flights.remove(&id)?;
-        self.due.remove(&(flight.due, to, from, id));
+        self.due.remove(&(flight.due, to, flight.position, from, id));
         if window.behind {
             link.ready.insert(from);
         } else if window.flights.is_empty() {
@@ -133,7 +134,7 @@ impl Deliveries {
             link.ready.remove(&from);
             let Some(window) = link.windows.remove(&from) else { continue };
             for (id, flight) in &window.flights {
-                self.due.remove(&(flight.due, *to, from, *id));
+                self.due.remove(&(flight.due, *to, flight.position, from, *id));
             }
         }
     }

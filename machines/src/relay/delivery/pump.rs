@@ -132,7 +132,7 @@ impl Fill {
             let Some(text) = queue::text(txn, position)? else { continue };
             let flight =
                 Flight { position, size: order.size, exp: order.exp, tries: 0, due: step.mono.plus(wait_ms) };
-            due.insert((flight.due, to, from, order.id));
+            due.insert((flight.due, to, position, from, order.id));
             window.flights.insert(order.id, flight);
             link.first_delivery(text, out);
         }

@@ -20,7 +20,7 @@ impl Deliveries {
         for _ in 0..BUDGET {
             let Some(due) = self.due.first().copied().filter(|(at, ..)| *at <= step.mono) else { break };
             self.due.remove(&due);
-            let (_, to, from, id) = due;
+            let (_, to, position, from, id) = due;
             let max = self.redeliver_max_ms;
             let Some(link) = self.links.get_mut(&to) else { continue };
             let Some(flight) = link.windows.get_mut(&from).and_then(|window| window.flights.get_mut(&id))
@@ -32,10 +32,9 @@ impl Deliveries {
             if send {
                 flight.tries = flight.tries.saturating_add(1);
             }
-            let (tries, position) = (flight.tries, flight.position);
-            let next = step.mono.plus(backoff(self.redeliver_min_ms, max, tries).max(1));
+            let next = step.mono.plus(backoff(self.redeliver_min_ms, max, flight.tries).max(1));
             flight.due = next;
-            self.due.insert((next, to, from, id));
+            self.due.insert((next, to, position, from, id));
             if send && let Some(text) = queue::text(txn, position)? {
                 link.send(text, out);
             }
