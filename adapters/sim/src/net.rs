@@ -2,7 +2,7 @@
 
 use crate::json::json;
 use crate::world::{RelayNode, World};
-use messaging_machines::daemon::io::{Effect, Event, LinkEnd, LinkId};
+use messaging_machines::daemon::io::{Effect, Event, LinkEnd, LinkId, WakeEnd};
 use messaging_machines::relay::io as relay_io;
 use messaging_proto::frame::Received;
 use messaging_proto::limits::FRAME_BYTES;
@@ -206,7 +206,14 @@ impl World {
                 self.event(number, Event::IpcClosed { conn });
             }
             Effect::Save { save, file } => self.nodes[number].save(save, file),
-            Effect::Log(_) => {}
+            // Nothing is copied and nobody is woken here.
+            Effect::Snapshot { copy, .. } => {
+                self.event(number, Event::Snapshot { copy, folder: String::new(), files: None });
+            }
+            Effect::Wake { wake, .. } => {
+                self.event(number, Event::WakeEnded { wake, end: WakeEnd::Refused });
+            }
+            Effect::DropSnapshot | Effect::Log(_) => {}
             Effect::Stopped => self.nodes[number].stopped = true,
         }
     }

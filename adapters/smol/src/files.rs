@@ -39,6 +39,23 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// # Errors
 /// [`io::ErrorKind::PermissionDenied`] for a file that is not private, and whatever the system says.
 pub fn read_private(path: &Path, max: usize) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    let Some(file) = open_trusted(path)? else { return Ok(None) };
+    if file.metadata()?.mode() & 0o077 != 0 {
+        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    }
+    read_whole(file, max).map(Some)
+}
+
+/// Reads a file that another program of this user wrote, of at most `max` bytes; nothing when there is none. It is
+/// left as it is; one that others can write, or that is no plain file of this user, is refused.
+///
+/// # Errors
+/// [`io::ErrorKind::PermissionDenied`] for a file that is not to be trusted, and whatever the system says.
+pub fn read_trusted(path: &Path, max: usize) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    open_trusted(path)?.map(|file| read_whole(file, max)).transpose()
+}
+
+fn open_trusted(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => File::from(file),
@@ -50,16 +67,17 @@ pub fn read_private(path: &Path, max: usize) -> io::Result<Option<Zeroizing<Vec<
     if !ours || meta.mode() & 0o022 != 0 {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    if meta.mode() & 0o077 != 0 {
-        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    }
+    Ok(Some(file))
+}
+
+fn read_whole(file: File, max: usize) -> io::Result<Zeroizing<Vec<u8>>> {
     // Grown in one piece, so that no copy of a key is left behind.
     let mut content = Zeroizing::new(Vec::with_capacity(max + 1));
     file.take(max as u64 + 1).read_to_end(&mut content)?;
     if content.len() > max {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    Ok(Some(content))
+    Ok(content)
 }
 
 fn temporary(path: &Path) -> PathBuf {

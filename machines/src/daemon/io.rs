@@ -2,6 +2,8 @@
 
 use messaging_proto::frame::{Received, RelayInbound};
 use messaging_proto::identity::IdentityFile;
+use messaging_proto::time::Wall;
+use messaging_proto::ulid::Ulid;
 use serde::{Deserialize, Serialize};
 
 /// One attempt to reach the relay, and the connection it becomes. Chosen by the machine, never reused.
@@ -15,6 +17,10 @@ pub struct IpcId(pub u64);
 /// One write of a file. Chosen by the machine, never reused within a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SaveId(pub u64);
+
+/// One call to a session's host. Chosen by the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct WakeId(pub u64);
 
 /// Which socket a connection came in on (`messaging/1 §8.2`, "Two sockets").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +85,22 @@ pub enum Event {
         save: SaveId,
         /// Whether it is on disk.
         ok: bool,
+    },
+    /// The copy of an earlier [`Effect::Snapshot`] is made, or could not be.
+    Snapshot {
+        /// Which one.
+        copy: SaveId,
+        /// Where it is.
+        folder: String,
+        /// What is in it; nothing when it failed.
+        files: Option<Vec<CopiedFile>>,
+    },
+    /// The call of an earlier [`Effect::Wake`] ended.
+    WakeEnded {
+        /// Which one.
+        wake: WakeId,
+        /// How.
+        end: WakeEnd,
     },
     /// The deadline passed.
     Timer,
@@ -152,6 +174,24 @@ pub enum Effect {
         /// The file.
         file: File,
     },
+    /// Copy the home as it is at one moment from now, beside what goes on, and answer [`Event::Snapshot`].
+    Snapshot {
+        /// The copy's id.
+        copy: SaveId,
+        /// When it was asked for, for its manifest.
+        at: Wall,
+    },
+    /// Delete the copy of the home, if there is one.
+    DropSnapshot,
+    /// Ask a session's host to load its client, then answer [`Event::WakeEnded`].
+    Wake {
+        /// The call's id.
+        wake: WakeId,
+        /// The host.
+        host: HostCall,
+        /// The items.
+        ids: Vec<Ulid>,
+    },
     /// Log an event.
     Log(Log),
     /// Everything is said: close the sockets and the store, and exit 0.
@@ -167,6 +207,51 @@ pub enum File {
     Pairing(Option<IdentityFile>),
     /// `config.json`: its whole text.
     Config(String),
+}
+
+/// A file of a copy of the home.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopiedFile {
+    /// Its name.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Its SHA-256, in hexadecimal.
+    pub sha256: String,
+}
+
+/// Where a session's client can be woken (`messaging/1 §8.6`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostCall {
+    /// The folder to load the client for.
+    pub location: String,
+    /// The host's own session.
+    pub session_id: String,
+    /// The host's process.
+    pub pid: u64,
+}
+
+/// How a call to a host ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WakeEnd {
+    /// It answered, whatever it said.
+    Answered,
+    /// It is not the host the session named, or is not to be called.
+    Refused,
+    /// No connection, no answer in time, or a failure of its own: it may be asked again.
+    Again,
+}
+
+impl WakeEnd {
+    /// A word for the log.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Refused => "refused",
+            Self::Again => "again",
+        }
+    }
 }
 
 /// A log event. Nothing in it comes from a peer's text.

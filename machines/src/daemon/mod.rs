@@ -30,6 +30,7 @@ mod rows;
 pub mod schema;
 mod secrets;
 pub mod sessions;
+pub mod snapshot;
 pub mod status;
 pub mod stop;
 pub mod tasks;
@@ -37,6 +38,7 @@ pub mod team;
 #[cfg(test)]
 mod testing;
 mod text;
+pub mod wake;
 
 use crate::machine::{Machine, Out, Step};
 use crate::store::{StoreDown, Txn};
@@ -59,9 +61,11 @@ use notices::Notices;
 use presence::Presence;
 use roster_sync::RosterSync;
 use sessions::Sessions;
+use snapshot::Snapshot;
 use std::collections::VecDeque;
 use stop::Stop;
 use team::Team;
+use wake::Wakes;
 
 /// What a daemon is started with.
 #[derive(Clone, Debug)]
@@ -95,12 +99,14 @@ struct Roles {
     consent: Consent,
     directory: Directory,
     notices: Notices,
+    wakes: Wakes,
+    snapshot: Snapshot,
     link: Link,
     stop: Stop,
 }
 
 impl Roles {
-    fn all(&mut self) -> [&mut dyn Role; 13] {
+    fn all(&mut self) -> [&mut dyn Role; 15] {
         let Self {
             roster_sync,
             keeper,
@@ -113,6 +119,8 @@ impl Roles {
             consent,
             directory,
             notices,
+            wakes,
+            snapshot,
             ..
         } = self;
         [
@@ -127,13 +135,15 @@ impl Roles {
             consent,
             directory,
             notices,
+            wakes,
+            snapshot,
             &mut self.link,
             &mut self.stop,
         ]
     }
 
     /// In the order of [`Self::all`].
-    fn deadlines(&self) -> [(Option<Mono>, Timer); 13] {
+    fn deadlines(&self) -> [(Option<Mono>, Timer); 15] {
         [
             (self.roster_sync.deadline(), Timer::RosterSync),
             (self.keeper.deadline(), Timer::Identity),
@@ -146,6 +156,8 @@ impl Roles {
             (self.consent.deadline(), Timer::Consent),
             (self.directory.deadline(), Timer::Directory),
             (self.notices.deadline(), Timer::Notices),
+            (self.wakes.deadline(), Timer::Wakes),
+            (self.snapshot.deadline(), Timer::Snapshot),
             (self.link.deadline(), Timer::Link),
             (self.stop.deadline(), Timer::Stop),
         ]
@@ -177,6 +189,10 @@ pub enum Timer {
     Directory,
     /// Nothing: notices go by the calendar of the mail role.
     Notices,
+    /// A call to a host is made again.
+    Wakes,
+    /// A copy of the home is let go.
+    Snapshot,
     /// A backoff, a timeout or a ping of the relay link.
     Link,
     /// The grace of a stop.
@@ -230,6 +246,7 @@ impl Daemon {
             Call::Consent(call) => consent::call(&mut roles.mail, cx, call),
             Call::Notice(call) => notices::call(cx, caller, call),
             Call::People(call) => people::call(cx, &call),
+            Call::Snapshot(call) => roles.snapshot.call(cx, caller, call),
             Call::Team(call) => roles.team.call(cx, caller, call),
             Call::Identity(call) => roles.keeper.call(cx, caller, call),
             Call::Status(call) => status::call(cx, call),
@@ -286,6 +303,12 @@ impl Machine for Daemon {
                 if let Some(keys) = facts.conns.close(conn) {
                     notes.push_back(Note::ConnClosed { conn, keys });
                 }
+            }
+            Event::Snapshot { copy, folder, files } => {
+                roles.snapshot.made(&mut Ctx::new(step, store, facts, out, &mut notes), copy, &folder, files);
+            }
+            Event::WakeEnded { wake, end } => {
+                roles.wakes.ended(&mut Ctx::new(step, store, facts, out, &mut notes), wake, end)?;
             }
             Event::Saved { save, ok } => notes.push_back(Note::Saved { save, ok }),
             Event::Timer => {

@@ -10,9 +10,11 @@ mod lock;
 mod perform;
 mod run;
 mod service;
+mod snapshot;
 mod sockets;
 #[cfg(test)]
 mod tests;
+mod wake;
 
 pub use run::run;
 pub use service::{Running, StartError, start};

@@ -3,14 +3,17 @@
 use super::ipc::{IPC_BUFFER_BYTES, Ipc};
 use super::keep::Saves;
 use super::link::{self, LINK_BUFFER_BYTES, Links};
+use super::snapshot::Snapshots;
 use super::sockets::SocketFiles;
+use super::wake;
 use crate::client::Hello;
 use crate::driver::{Events, Flow, Perform};
 use crate::log::{Level, Log};
 use crate::outbox::Outbox;
 use async_executor::Executor;
 use messaging_machines::Machine;
-use messaging_machines::daemon::io::{self, Effect, Event, IpcId, LinkId};
+use messaging_machines::daemon::io::{self, Effect, Event, HostCall, IpcId, LinkId, WakeId};
+use messaging_proto::ulid::Ulid;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -31,6 +34,7 @@ pub(super) struct Shared {
 pub(super) struct Wired {
     pub(super) events: Events<Event>,
     pub(super) saves: Saves,
+    pub(super) snapshots: Snapshots,
 }
 
 /// The daemon's side of its driver.
@@ -58,6 +62,17 @@ impl Performer {
         let (shared, events) = (Arc::clone(&self.shared), wired.events.clone());
         self.executor
             .spawn(async move { link::serve(&shared.links, link, url, outbox, events).await })
+            .detach();
+    }
+
+    fn wake(&self, wake: WakeId, host: HostCall, ids: Vec<Ulid>) {
+        let Some(wired) = self.shared.wired.get() else { return };
+        let events = wired.events.clone();
+        self.executor
+            .spawn(async move {
+                let end = wake::call(wake::registration_file(), &host, &ids).await;
+                events.send(Event::WakeEnded { wake, end }).await;
+            })
             .detach();
     }
 
@@ -154,6 +169,17 @@ impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
                     wired.saves.save(save, file);
                 }
             }
+            Effect::Snapshot { copy, at } => {
+                if let Some(wired) = self.shared.wired.get() {
+                    wired.snapshots.make(copy, at);
+                }
+            }
+            Effect::DropSnapshot => {
+                if let Some(wired) = self.shared.wired.get() {
+                    wired.snapshots.let_go();
+                }
+            }
+            Effect::Wake { wake, host, ids } => self.wake(wake, host, ids),
             Effect::Log(log) => self.log(&log),
             Effect::Stopped => {
                 // The sockets go first, the store after them, the lock last (§8.1).
@@ -177,6 +203,9 @@ impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
             self.answer(receipt);
         }
         self.close_told();
+        if let Some(wired) = self.shared.wired.get() {
+            wired.snapshots.cancel();
+        }
         for outbox in self.shared.links.all() {
             outbox.close(1001);
             self.dirty.push(outbox);

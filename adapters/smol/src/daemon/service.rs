@@ -3,6 +3,7 @@
 use super::keep::{Keeper, Kept};
 use super::lock::{Lock, LockError};
 use super::perform::{Performer, Shared, Wired};
+use super::snapshot::Copier;
 use super::sockets::{self, Sockets};
 use super::{DaemonOptions, ipc};
 use crate::client::{Hello, IPC_PROTOCOL};
@@ -64,6 +65,7 @@ pub struct Running {
     events: Events<Event>,
     driver: Driver<Event>,
     keeper: Keeper,
+    copier: Copier,
     sockets: sockets::SocketFiles,
     accepting: Vec<Task<()>>,
     stop: async_channel::Sender<()>,
@@ -161,7 +163,9 @@ where
     .map_err(|error| StartError::failed(Code::Internal, &error))?;
     let (keeper, saves) = Keeper::spawn(&kept, driver.events.clone(), &log).map_err(internal)?;
     let events = driver.events.clone();
-    let _ = shared.wired.set(Wired { events: events.clone(), saves });
+    let copier = Copier::spawn(home, &driver.health, events.clone(), &log).map_err(internal)?;
+    let snapshots = copier.snapshots();
+    let _ = shared.wired.set(Wired { events: events.clone(), saves, snapshots });
     drop(begin);
     let ids = Arc::new(AtomicU64::new(1));
     let accepting = [(Tier::Agent, agent), (Tier::Admin, admin)]
@@ -184,7 +188,19 @@ where
         .collect::<Result<_, _>>()
         .map_err(internal)?;
     let health = Arc::clone(&driver.health);
-    Ok(Running { shared, health, events, driver, keeper, sockets: files, accepting, stop, workers, lock })
+    Ok(Running {
+        shared,
+        health,
+        events,
+        driver,
+        keeper,
+        copier,
+        sockets: files,
+        accepting,
+        stop,
+        workers,
+        lock,
+    })
 }
 
 /// One sync a commit: a daemon's store is small, so that the walk after a crash is short.
@@ -245,7 +261,8 @@ impl Running {
     /// # Errors
     /// Why the machine ended unasked.
     pub fn finish(self) -> Result<(), Failed> {
-        let Self { shared, driver, keeper, sockets, accepting, stop, workers, lock, events, .. } = self;
+        let Self { shared, driver, keeper, copier, sockets, accepting, stop, workers, lock, events, .. } =
+            self;
         drop(events);
         let ended = driver.join();
         sockets.remove();
@@ -259,6 +276,7 @@ impl Running {
             outbox.wake();
         }
         keeper.finish();
+        copier.finish();
         let end = Instant::now() + STOP_TIMEOUT;
         while !(shared.ipc.is_empty() && shared.links.is_empty()) && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));

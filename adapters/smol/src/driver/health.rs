@@ -76,6 +76,11 @@ impl Health {
         self.store().as_ref().map(|store| read(&store.reader()))
     }
 
+    /// The open store; nothing while it is closed. It cannot be closed or opened again while this is held.
+    pub(crate) fn handle(&self) -> Option<Arc<RedbStore>> {
+        self.store().clone()
+    }
+
     /// The store file's length; 0 while it is closed.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {

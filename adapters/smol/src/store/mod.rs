@@ -23,6 +23,7 @@
 //! against besides (a writer who controls data, page order and the moment of a crash at once) a client of ours cannot
 //! arrange; rows carry what they need to be checked, and envelopes are signed.
 
+mod copy;
 #[cfg(test)]
 pub(crate) mod fault;
 mod journal;

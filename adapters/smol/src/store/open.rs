@@ -234,7 +234,7 @@ fn check(db: &Database, ours: Schema) -> Result<bool, OpenError> {
 }
 
 /// Opens the file for reading and writing, making it 0600 when it is not there; whether it was made.
-fn open_file(path: &Path) -> std::io::Result<(File, bool)> {
+pub(super) fn open_file(path: &Path) -> std::io::Result<(File, bool)> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let private = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, private) {

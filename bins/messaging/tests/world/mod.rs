@@ -199,6 +199,11 @@ impl World {
         self.daemons.iter_mut().find(|(known, _)| known == name).unwrap().1.as_mut().unwrap()
     }
 
+    /// Whether the daemon of the home `name` was started and not killed since.
+    pub(crate) fn runs(&self, name: &str) -> bool {
+        self.daemons.iter().any(|(known, process)| known == name && process.is_some())
+    }
+
     pub(crate) fn kill_daemon(&mut self, name: &str) {
         let slot = &mut self.daemons.iter_mut().find(|(known, _)| known == name).unwrap().1;
         slot.take().unwrap().kill();

@@ -6,7 +6,7 @@
 use super::directory as directory_realm;
 use crate::daemon::team::reads;
 use crate::daemon::{
-    chats, consent, directory, identity, mail, notices, people, sessions, status, tasks, team,
+    chats, consent, directory, identity, mail, notices, people, sessions, snapshot, status, tasks, team,
 };
 use messaging_proto::json::{Fields, Invalid};
 
@@ -72,6 +72,8 @@ pub enum Call {
     Notice(notices::Call),
     /// `people.*`.
     People(people::Call),
+    /// `daemon.snapshot`.
+    Snapshot(snapshot::Call),
     /// `team.*`.
     Team(team::Call),
     /// `identity.*`.
@@ -145,6 +147,7 @@ pub static TABLE: &[Method] = &[
     open(Tier::Human, "notice.ack", |params| notices::ack(params).map(Call::Notice)),
     member(Tier::Human, "people.search", |params| people::search(params).map(Call::People)),
     member(Tier::Human, "people.get", |params| people::get(params).map(Call::People)),
+    open(Tier::Admin, "daemon.snapshot", snapshot::read),
     open(Tier::Admin, "daemon.stop", status::read_stop),
     open(Tier::Admin, "daemon.woke", status::read_woke),
     open(Tier::Admin, "person.attached", status::read_attached),

@@ -72,6 +72,8 @@ impl Role for Mail {
                 self.outbox.pump(cx)?;
             }
             Note::LinkDown => self.deferred.clear(),
+            // §8.2 `daemon.woke`: what came due while the host slept.
+            Note::Woke => self.sweep(cx)?,
             Note::Deliver(env) => self.delivered(cx, env)?,
             Note::Relayed(id) => self.relayed(cx, id)?,
             Note::Nacked { id, code, retry_after_ms } => self.nacked(cx, id, *code, *retry_after_ms)?,

@@ -27,14 +27,8 @@ impl World {
         self.handle(number, Event::IpcClosed { conn });
     }
 
-    /// Calls a method. The result, or the error object.
-    pub(crate) fn call(
-        &mut self,
-        number: usize,
-        conn: IpcId,
-        method: &str,
-        params: &str,
-    ) -> Result<Value, Value> {
+    /// Sends a request. Its id.
+    pub(crate) fn asks(&mut self, number: usize, conn: IpcId, method: &str, params: &str) -> u64 {
         self.nodes[number].calls += 1;
         let id = self.nodes[number].calls;
         let params = json(params);
@@ -47,18 +41,33 @@ impl World {
         .into_iter()
         .collect();
         let line = canonicalize(&request.into()).unwrap().into_bytes();
-        // A machine that failed since has forgotten the connection.
-        let failed = self.fault.is_some();
         self.handle(number, Event::IpcLine { conn, line });
-        let lines = &self.nodes[number].lines;
+        id
+    }
+
+    /// The reply to a request, once it came.
+    pub(crate) fn answer(&self, number: usize, conn: IpcId, id: u64) -> Option<Value> {
         let mine = |line: &&(IpcId, Value)| {
             line.0 == conn && line.1.get("id").is_some_and(|value| u64::from_value(value).ok() == Some(id))
         };
-        let Some((_, reply)) = lines.iter().rfind(mine) else {
+        self.nodes[number].lines.iter().rfind(mine).map(|(_, reply)| reply.clone())
+    }
+
+    /// Calls a method. The result, or the error object.
+    pub(crate) fn call(
+        &mut self,
+        number: usize,
+        conn: IpcId,
+        method: &str,
+        params: &str,
+    ) -> Result<Value, Value> {
+        // A machine that failed since has forgotten the connection.
+        let failed = self.fault.is_some();
+        let id = self.asks(number, conn, method, params);
+        let Some(reply) = self.answer(number, conn, id) else {
             assert!(failed, "{method} was not answered");
             return Err(Value::Null);
         };
-        let reply = reply.clone();
         match (reply.get("result"), reply.get("error")) {
             (Some(result), None) => Ok(result.clone()),
             (None, Some(error)) => Err(error.clone()),

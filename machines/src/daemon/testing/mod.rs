@@ -7,7 +7,7 @@ mod forge;
 pub(crate) use forge::Forged;
 
 use super::ctx::{Ctx, Note};
-use super::io::{Effect, Event, IpcId};
+use super::io::{Effect, Event, HostCall, IpcId, SaveId, WakeId};
 use super::link::LinkState;
 use super::realm::Realm;
 use super::schema;
@@ -25,6 +25,7 @@ use messaging_proto::name::{self, PersonId, TeamName};
 use messaging_proto::realm::Role;
 use messaging_proto::roster::{ApplyOptions, Author, Member, Roster, genesis};
 use messaging_proto::time::{Mono, Wall};
+use messaging_proto::ulid::Ulid;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -47,6 +48,11 @@ pub(crate) struct Node {
     pub(crate) lines: Vec<(IpcId, Value)>,
     /// How often the relay took an envelope from it.
     pub(crate) sends: usize,
+    /// The copies of its home it asked for, and how often it let one go.
+    pub(crate) copies: Vec<SaveId>,
+    pub(crate) dropped: usize,
+    /// The hosts it asked to wake a client.
+    pub(crate) wakes: Vec<(WakeId, HostCall, Vec<Ulid>)>,
     /// Refusals the relay gives its next sends.
     pub(crate) refuse: VecDeque<(Code, Option<u64>)>,
 }
@@ -250,6 +256,9 @@ impl World {
             match effect {
                 Effect::IpcSend { conn, line } => self.nodes[number].lines.push((conn, json(&line))),
                 Effect::LinkSend { text, .. } => self.relay(number, text),
+                Effect::Snapshot { copy, .. } => self.nodes[number].copies.push(copy),
+                Effect::DropSnapshot => self.nodes[number].dropped += 1,
+                Effect::Wake { wake, host, ids } => self.nodes[number].wakes.push((wake, host, ids)),
                 _ => {}
             }
         }
@@ -399,6 +408,9 @@ impl Node {
             queue: VecDeque::new(),
             lines: Vec::new(),
             sends: 0,
+            copies: Vec::new(),
+            dropped: 0,
+            wakes: Vec::new(),
             refuse: VecDeque::new(),
         }
     }
