@@ -121,17 +121,28 @@ pub fn heal(world: &mut World) {
 /// # Errors
 /// The first thing that does not hold, with the machine's number.
 pub fn agree(world: &mut World, seed: u64) -> Result<(), Failure> {
-    let head = at(&info(world, 0, seed)?, "head").clone();
-    for number in 0..world.nodes.len() {
+    let all: Vec<usize> = (0..world.nodes.len()).collect();
+    agree_of(world, &all).map_err(|what| Failure { seed, what })
+}
+
+/// The same of some machines; machine 0 must be among the members.
+///
+/// # Errors
+/// The first thing that does not hold, with the machine's number.
+pub fn agree_of(world: &mut World, numbers: &[usize]) -> Result<(), String> {
+    let call = |world: &mut World, number: usize, method: &str| {
+        world.call(number, method, "{}").map_err(|error| format!("machine {number}: {method}: {error:?}"))
+    };
+    let head = at(&call(world, 0, "team.info")?, "head").clone();
+    for &number in numbers {
         let need = |holds: bool, what: &str| {
-            let what = format!("machine {number}: {what}");
-            if holds { Ok(()) } else { Err(Failure { seed, what }) }
+            if holds { Ok(()) } else { Err(format!("machine {number}: {what}")) }
         };
-        let health = call(world, number, "daemon.health", seed)?;
+        let health = call(world, number, "daemon.health")?;
         need(text(&health, "relay") == "connected", "it is not connected")?;
-        let mine = info(world, number, seed)?;
+        let mine = call(world, number, "team.info")?;
         need(at(&mine, "head") == &head, "its chain is another one than machine 0's")?;
-        let status = call(world, number, "daemon.status", seed)?;
+        let status = call(world, number, "daemon.status")?;
         need(at(&status, "alarm") == &Value::Null, "it raises an alarm")?;
         need(status.get("divergence").is_none(), "it reports a divergence")?;
         let file = world.nodes[number].identity.clone();
@@ -213,13 +224,9 @@ pub fn team_twice(seed: u64, steps: usize) -> Result<Report, Failure> {
     Err(Failure { seed, what })
 }
 
-fn call(world: &mut World, number: usize, method: &str, seed: u64) -> Result<Value, Failure> {
-    let failed = |error| Failure { seed, what: format!("machine {number}: {method}: {error:?}") };
-    world.call(number, method, "{}").map_err(failed)
-}
-
 fn info(world: &mut World, number: usize, seed: u64) -> Result<Value, Failure> {
-    call(world, number, "team.info", seed)
+    let failed = |error| Failure { seed, what: format!("machine {number}: team.info: {error:?}") };
+    world.call(number, "team.info", "{}").map_err(failed)
 }
 
 fn report(world: &mut World, seed: u64, steps: usize) -> Result<Report, Failure> {
@@ -228,7 +235,7 @@ fn report(world: &mut World, seed: u64, steps: usize) -> Result<Report, Failure>
     let entries = u64::from_value(at(&info, "head.seq")).map(|seq| seq + 1);
     let entries = entries.map_err(|error| Failure { seed, what: format!("head.seq: {error}") })?;
     let members = at(&info, "members").as_array().map_or(0, <[Value]>::len);
-    let effects = sha256(world.log.join("\n").as_bytes());
+    let effects = world.effects;
     Ok(Report { seed, steps, entries, members, effects })
 }
 

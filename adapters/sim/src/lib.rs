@@ -4,16 +4,26 @@
 //! - [`node`]: one daemon with its store and files, and crashes at any event.
 //! - `net`: the connections between them, as further methods of [`World`].
 //! - [`chaos`]: random teams under random faults, run from a seed, and what must hold at the end.
+//! - [`plan`]: explicit plans of actions and faults, drawn from a seed or from bytes, or written by hand.
+//! - [`run`]: plays a plan and holds the world to every invariant of [`invariants`]; [`shrink`] makes a failing one small.
 //! - [`mod@json`]: reading the values that clients see.
 //!
 //! All is a function of the seed: no clock, no threads, no randomness of the system.
 
 pub mod chaos;
+pub mod coverage;
+pub mod explain;
+pub mod invariants;
 pub mod json;
 mod net;
 pub mod node;
+pub mod plan;
+pub mod run;
+pub mod shrink;
+pub mod source;
 pub mod world;
 
 pub use json::{at, json, text};
 pub use node::{Crash, Node};
-pub use world::{RelayNode, START, URL, World};
+pub use plan::{Plan, Profile};
+pub use world::{Commit, RelayNode, START, URL, Watch, Who, World};

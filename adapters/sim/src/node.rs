@@ -35,6 +35,16 @@ pub struct Node {
     pub config: String,
     /// Whether it reaches the relay.
     pub reaches: bool,
+    /// Whether its connection looks open while nothing passes, in either direction: half-open.
+    pub silent: bool,
+    /// How long everything takes on its way between it and the relay, in milliseconds.
+    pub latency: u64,
+    /// How long its socket takes to read what the relay sent before it can take more, in milliseconds.
+    pub slow: u64,
+    /// Frames of the relay to it that get lost on an otherwise sound connection: a relay that drops.
+    pub drop_frames: usize,
+    /// Whether the next frame to it arrives after the one that follows it: a relay that reorders.
+    pub swap: bool,
     /// What its clock is ahead by, in milliseconds.
     pub skew: i64,
     /// The connection of the admin tier that a start opens.
@@ -70,6 +80,11 @@ impl Node {
             pairing: None,
             config: "{}".to_owned(),
             reaches: true,
+            silent: false,
+            latency: 0,
+            slow: 0,
+            drop_frames: 0,
+            swap: false,
             skew: 0,
             admin: IpcId(0),
             lines: Vec::new(),
@@ -104,7 +119,7 @@ impl Node {
     }
 
     /// Handles an event: the effects that leave. A planned crash happens here.
-    pub(crate) fn handle(&mut self, step: &Step, event: Event) -> Vec<Effect> {
+    pub(crate) fn handle(&mut self, step: &Step, event: Event) -> (Vec<Effect>, Writes) {
         let mut writes = Writes::new();
         let mut out = Out::new();
         let mut txn = Txn::new(&self.base, None, &mut writes);
@@ -121,6 +136,8 @@ impl Node {
                 self.crashed = true;
                 if crash.committed {
                     self.base.apply(&writes);
+                } else {
+                    writes = Writes::new();
                 }
                 effects.truncate(if crash.committed { crash.effects } else { 0 });
             }
@@ -128,7 +145,7 @@ impl Node {
         if self.keep {
             self.kept.push(self.base.clone());
         }
-        effects
+        (effects, writes)
     }
 
     /// Writes a file.

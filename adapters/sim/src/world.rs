@@ -15,7 +15,7 @@ use messaging_machines::daemon::io::{Event, IpcId, Tier};
 use messaging_machines::machine::{Machine, Out, Step};
 use messaging_machines::relay::{self, Relay};
 use messaging_machines::store::{MemoryBase, Txn, Writes};
-use messaging_proto::hash::sha256;
+use messaging_proto::hash::{Hash, sha256};
 use messaging_proto::json::{Object, Value, canonicalize};
 use messaging_proto::time::{Mono, Wall};
 
@@ -25,6 +25,35 @@ pub const START: u64 = 1_700_000_000_000;
 pub const URL: &str = "ws://127.0.0.1:8787/v1/connect";
 /// How long a call may wait in virtual time before the test gives up.
 const CALL_MS: u64 = 130_000;
+
+/// A process of the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// The relay.
+    Relay,
+    /// A daemon, by its number.
+    Daemon(usize),
+}
+
+/// One step of a machine, with what is durable and released by it.
+pub struct Commit<'a> {
+    /// Whose.
+    pub who: Who,
+    /// The monotonic clock.
+    pub mono: u64,
+    /// The wall clock without the machine's skew.
+    pub wall: u64,
+    /// The rows it wrote.
+    pub writes: &'a Writes,
+    /// Its effects as JSON.
+    pub effects: &'a [String],
+}
+
+/// Something that looks at every step.
+pub trait Watch {
+    /// A step was committed, and its effects leave.
+    fn commit(&mut self, commit: &Commit<'_>);
+}
 
 /// The relay with its store.
 pub struct RelayNode {
@@ -46,6 +75,8 @@ pub struct RelayNode {
     pub mute: bool,
     /// How often in a row an append's answer is lost together with its connection.
     pub cut_after_append: usize,
+    /// Its store fails at the n-th coming event that writes (1 is the next): whether that commit is there afterwards.
+    pub fail: Option<(usize, bool)>,
 }
 
 /// Everything.
@@ -58,8 +89,14 @@ pub struct World {
     pub mono: u64,
     /// The wall clock, in milliseconds since 1970; each machine's skew is added.
     pub wall: u64,
-    /// Every effect released so far: who, then the effect as JSON.
+    /// Every effect released so far: who, then the effect as JSON. Empty without [`World::keep_log`].
     pub log: Vec<String>,
+    /// Whether [`World::log`] is kept: a run of weeks keeps the hash alone.
+    pub keep_log: bool,
+    /// The hash over every effect released so far.
+    pub effects: Hash,
+    /// What looks at every commit, and stops nothing.
+    pub watch: Option<Box<dyn Watch>>,
     pub(crate) net: Net,
     seed: u64,
     steps: u64,
@@ -81,6 +118,7 @@ impl World {
             swallow: None,
             mute: false,
             cut_after_append: 0,
+            fail: None,
         };
         let mut world = Self {
             relay,
@@ -88,6 +126,9 @@ impl World {
             mono: 1_000,
             wall: START,
             log: Vec::new(),
+            keep_log: true,
+            effects: Hash([0; 32]),
+            watch: None,
             net: Net::default(),
             seed,
             steps: 0,
@@ -297,7 +338,7 @@ impl World {
     fn next_deadline(&self) -> Option<u64> {
         let daemons = self.nodes.iter().filter_map(|node| node.machine.deadline()).map(|(at, _)| at.0);
         let relay = self.relay.machine.deadline().map(|(at, _)| at.0).filter(|_| self.relay.up);
-        daemons.chain(relay).min()
+        daemons.chain(relay).chain(self.net.next_due()).min()
     }
 
     /// Moves the clocks to a deadline and fires every timer that is due.
@@ -333,9 +374,11 @@ impl World {
             return;
         }
         let step = self.step(self.nodes[number].skew);
-        let effects = self.nodes[number].handle(&step, event);
+        let (effects, writes) = self.nodes[number].handle(&step, event);
+        let texts = effects.iter().map(|effect| serde_json::to_string(effect).expect("effects serialise"));
+        let texts: Vec<String> = texts.collect();
+        self.note(Who::Daemon(number), &writes, &texts);
         for effect in effects {
-            self.log.push(format!("{number} {}", serde_json::to_string(&effect).expect("effects serialise")));
             self.perform(number, effect);
         }
     }
@@ -346,10 +389,42 @@ impl World {
         let mut out = Out::new();
         let mut txn = Txn::new(&self.relay.base, None, &mut writes);
         self.relay.machine.handle(&step, event, &mut txn, &mut out).expect("the store answers");
+        if let Some((left, committed)) = self.relay.fail.as_mut().filter(|_| !writes.is_empty()) {
+            *left -= 1;
+            if *left == 0 {
+                if *committed {
+                    self.relay.base.apply(&writes);
+                    self.note(Who::Relay, &writes, &[]);
+                }
+                self.relay.fail = None;
+                self.relay.machine = Relay::new(self.relay.config.clone());
+                return self.resume_relay();
+            }
+        }
         self.relay.base.apply(&writes);
-        for effect in out.take() {
-            self.log.push(format!("relay {}", serde_json::to_string(&effect).expect("effects serialise")));
+        let effects = out.take();
+        let texts = effects.iter().map(|effect| serde_json::to_string(effect).expect("effects serialise"));
+        let texts: Vec<String> = texts.collect();
+        self.note(Who::Relay, &writes, &texts);
+        for effect in effects {
             self.perform_relay(effect);
+        }
+    }
+
+    /// Notes what a step wrote and said.
+    fn note(&mut self, who: Who, writes: &Writes, effects: &[String]) {
+        for effect in effects {
+            let line = match who {
+                Who::Relay => format!("relay {effect}"),
+                Who::Daemon(number) => format!("{number} {effect}"),
+            };
+            self.effects = sha256(&[self.effects.0.as_slice(), line.as_bytes()].concat());
+            if self.keep_log {
+                self.log.push(line);
+            }
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.commit(&Commit { who, mono: self.mono, wall: self.wall, writes, effects });
         }
     }
 }

@@ -1,0 +1,207 @@
+//! Plays a plan and holds the world to every invariant: safety while it runs, then every fault ends and everybody must
+//! come to rest within a bounded virtual time.
+
+mod act;
+mod agents;
+mod finish;
+mod garbage;
+
+use crate::coverage::Coverage;
+use crate::explain;
+use crate::invariants::{Invariants, Watcher};
+use crate::json::{at, text};
+use crate::plan::Plan;
+use crate::world::World;
+use agents::Agent;
+use messaging_proto::hash::Hash;
+use messaging_proto::json::Value;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+/// What every private text of a plan's people begins with.
+pub const SECRET: &str = "plain-text-";
+
+/// What a played plan did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The hash over every effect that was released, in order.
+    pub effects: Hash,
+    /// How many sends were accepted.
+    pub sends: usize,
+    /// How many envelopes the relay took.
+    pub relayed: usize,
+    /// How much virtual time passed, in milliseconds.
+    pub virtual_ms: u64,
+    /// What was reached.
+    pub coverage: Coverage,
+    /// The timeline, when one was asked for.
+    pub trace: Vec<String>,
+}
+
+/// Something that must hold did not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{invariant}: {what}")]
+pub struct Failure {
+    /// The invariant's name, `panic`, or `liveness` and what of it.
+    pub invariant: String,
+    /// What did not hold.
+    pub what: String,
+    /// The timeline, when one was asked for.
+    pub trace: Vec<String>,
+}
+
+/// A send that was accepted.
+struct Sent {
+    from: usize,
+    to: usize,
+    id: String,
+}
+
+/// A plan being played.
+struct Play {
+    world: World,
+    seen: Rc<RefCell<Invariants>>,
+    agents: Vec<Agent>,
+    /// The machines' ids.
+    machines: Vec<String>,
+    persons: Vec<String>,
+    removed: BTreeSet<usize>,
+    sends: Vec<Sent>,
+    words: u64,
+}
+
+/// Plays a plan. With `trace` the outcome, or the failure, has a timeline.
+///
+/// # Errors
+/// The first thing that did not hold, also when a machine or the world panicked.
+pub fn play(plan: &Plan, trace: bool) -> Result<Outcome, Failure> {
+    let seen = Rc::new(RefCell::new(Invariants::new(SECRET)));
+    if trace {
+        seen.borrow_mut().trace = Some(Vec::new());
+    }
+    let ran = catch_unwind(AssertUnwindSafe(|| played(plan, &seen)));
+    let trace =
+        || seen.try_borrow_mut().map(|mut seen| seen.trace.take().unwrap_or_default()).unwrap_or_default();
+    let (invariant, what) = match ran {
+        Ok(Ok(mut outcome)) => {
+            outcome.trace = trace();
+            return Ok(outcome);
+        }
+        Ok(Err(failure)) => failure,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            ("panic".to_owned(), text.to_owned())
+        }
+    };
+    Err(Failure { invariant, what, trace: trace() })
+}
+
+/// Plays a plan twice: the second run must release the same effects in the same order.
+///
+/// # Errors
+/// What did not hold, or that the runs differ.
+pub fn play_twice(plan: &Plan) -> Result<Outcome, Failure> {
+    let (first, second) = (play(plan, false)?, play(plan, false)?);
+    if first == second {
+        return Ok(first);
+    }
+    let what = format!("two runs differ: effects {} and {}", first.effects, second.effects);
+    Err(Failure { invariant: "determinism".to_owned(), what, trace: Vec::new() })
+}
+
+fn played(plan: &Plan, seen: &Rc<RefCell<Invariants>>) -> Result<Outcome, (String, String)> {
+    let names: Vec<&str> = plan.head.machines.iter().map(String::as_str).collect();
+    let mut world = World::new(plan.head.seed);
+    world.keep_log = false;
+    world.watch = Some(Box::new(Watcher(Rc::clone(seen))));
+    for name in &names {
+        world.join_next(name);
+    }
+    let agents = (0..names.len()).map(Agent::new).collect();
+    let persons = names.iter().map(|name| name.split('/').next().unwrap_or_default().to_owned()).collect();
+    let machines = (0..names.len()).map(|number| own_id(&mut world, number)).collect();
+    let seen = Rc::clone(seen);
+    let mut play = Play {
+        world,
+        seen,
+        agents,
+        machines,
+        persons,
+        removed: BTreeSet::new(),
+        sends: Vec::new(),
+        words: 0,
+    };
+    for number in 0..names.len() {
+        play.open(number);
+    }
+    play.world.pass(3_000);
+    let start = play.world.mono;
+    for item in &plan.items {
+        let wait = (start + item.at).saturating_sub(play.world.mono);
+        play.world.pass(wait);
+        play.act(&item.act);
+        play.world.settle();
+        play.tidy();
+        play.check()?;
+    }
+    play.finish()?;
+    let seen = play.seen.borrow();
+    Ok(Outcome {
+        effects: play.world.effects,
+        sends: play.sends.len(),
+        relayed: seen.facts.relayed.len(),
+        virtual_ms: play.world.mono,
+        coverage: seen.coverage.clone(),
+        trace: Vec::new(),
+    })
+}
+
+fn own_id(world: &mut World, number: usize) -> String {
+    let info = world.ok(number, "team.info", "{}");
+    let members = at(&info, "members").as_array().unwrap_or_default();
+    let own = members.iter().find(|member| member.get("self") == Some(&Value::Bool(true)));
+    text(own.expect("it is a member"), "machine").to_owned()
+}
+
+impl Play {
+    /// The first invariant that was broken.
+    fn check(&self) -> Result<(), (String, String)> {
+        match self.seen.borrow().broken.first() {
+            Some(broken) => {
+                Err((broken.invariant.to_owned(), format!("at {} ms: {}", broken.mono, broken.what)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Forgets what clients were told: nobody waits for it.
+    fn tidy(&mut self) {
+        for node in &mut self.world.nodes {
+            node.lines.clear();
+            node.closed.clear();
+        }
+    }
+
+    /// A person lets every other person's agents in.
+    fn open(&mut self, number: usize) {
+        let others: BTreeSet<String> = self.persons.iter().cloned().collect();
+        let own = self.persons[number].clone();
+        for person in others.into_iter().filter(|person| *person != own) {
+            let params = format!(r#"{{"subject":{{"person":"{person}"}},"ask":"open"}}"#);
+            self.admin(number, "grant.set", &params);
+        }
+    }
+}
+
+/// The lines of a run's timeline that hold one of these texts, and how the run ended.
+pub fn explained(plan: &Plan, texts: &[String]) -> (Vec<String>, Result<Outcome, Failure>) {
+    let ran = play(plan, true);
+    let trace = match &ran {
+        Ok(outcome) => outcome.trace.clone(),
+        Err(failure) => failure.trace.clone(),
+    };
+    (explain::filter(trace, texts), ran)
+}
