@@ -57,6 +57,12 @@ impl Findings {
     fn bad(&mut self, state: State, what: &'static str, detail: impl Into<String>, fix: impl Into<String>) {
         self.0.push(Finding { what, state, detail: detail.into(), fix: Some(fix.into()) });
     }
+
+    /// What a call to the daemon ended with, with the remedy of its code.
+    fn failed(&mut self, what: &'static str, error: impl Into<Failure>) {
+        let failure = error.into();
+        self.bad(State::Wrong, what, format!("{}: {}", failure.code, failure.text), failure.remedy);
+    }
 }
 
 pub(super) fn run(shell: &mut Shell) -> Result<(), Failure> {
@@ -206,13 +212,7 @@ fn check_daemon(findings: &mut Findings, home: &Home) -> Option<Value> {
     let options = Options::admin(home.clone());
     match Client::probe(&options) {
         Err(error) => {
-            let failure = Failure::from(error);
-            findings.bad(
-                State::Wrong,
-                "daemon",
-                format!("{}: {}", failure.code, failure.text),
-                failure.remedy,
-            );
+            findings.failed("daemon", error);
             None
         }
         Ok(hello) if hello.version != options.version => {
@@ -227,13 +227,7 @@ fn check_daemon(findings: &mut Findings, home: &Home) -> Option<Value> {
         Ok(_) => {
             match Client::connect(&options).and_then(|client| client.call("daemon.status", object([]))) {
                 Err(error) => {
-                    let failure = Failure::from(error);
-                    findings.bad(
-                        State::Wrong,
-                        "daemon",
-                        format!("{}: {}", failure.code, failure.text),
-                        failure.remedy,
-                    );
+                    findings.failed("daemon", error);
                     None
                 }
                 Ok(status) => {
