@@ -1,0 +1,192 @@
+//! Founding, joining and administering a team.
+
+use crate::probe::Probe;
+use serde_json::{Value, json};
+
+const ULID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+
+/// Carol's home tries every way in.
+pub(crate) fn ways_in(probe: &mut Probe) {
+    let relay = probe.world.relay_url();
+    let create = json!({"relay": relay, "name": "Blue", "person": "carol", "label": "nas"});
+    let team = "A".repeat(43);
+    let pair = json!({"relay": relay, "team": team, "person": "carol", "label": "nas"});
+    // Keys to found a team with, then to join one: one purpose at a time.
+    let prepared = probe.ok("carol", "team.prepare", json!({}));
+    assert_eq!(probe.ok("carol", "team.prepare", json!({})), prepared);
+    probe.err("carol", "team.pair", pair.clone(), "invalid_state");
+    probe.err("carol", "team.claim", json!({}), "invalid_state");
+    assert_eq!(probe.ok("carol", "team.pairCancel", json!({})), json!({"cancelled": true}));
+    assert_eq!(probe.ok("carol", "team.pairCancel", json!({})), json!({"cancelled": false}));
+    let dead =
+        json!({"relay": "ws://127.0.0.1:1/v1/connect", "name": "Blue", "person": "carol", "label": "nas"});
+    probe.err("carol", "team.create", dead, "relay_unavailable");
+    probe.ok("carol", "team.pairCancel", json!({}));
+    // A relay where nobody may found a team.
+    let closed = crate::world::Process::start(
+        &[
+            "relay",
+            "--listen",
+            "127.0.0.1:0",
+            "--team-creation",
+            "closed",
+            "--db",
+            probe.world.path("closed.db").to_str().unwrap(),
+        ],
+        "messaging-relay: ready ",
+        &probe.world.path("closed.log"),
+    );
+    let url = format!("ws://127.0.0.1:{}/v1/connect", closed.ready);
+    let mut elsewhere = create.clone();
+    elsewhere["relay"] = json!(url);
+    probe.err("carol", "team.create", elsewhere, "forbidden");
+    probe.ok("carol", "team.pairCancel", json!({}));
+
+    // By invite.
+    probe.err("carol", "team.join", json!({"ticket": "what", "label": "nas"}), "invalid_request");
+    let invite = probe.ok("alice", "team.invite", json!({"person": "carol"}));
+    probe.ok("alice", "team.revoke", json!({"inviteId": invite["inviteId"]}));
+    probe.err("alice", "team.revoke", json!({"inviteId": invite["inviteId"]}), "invite_invalid");
+    probe.err("alice", "team.revoke", json!({"inviteId": ULID}), "invite_invalid");
+    probe.err("carol", "team.join", json!({"ticket": invite["ticket"], "label": "nas"}), "invite_invalid");
+
+    // By keys: paired, not yet added, added, claimed.
+    let info = probe.ok("alice", "team.info", json!({}));
+    let mut pair = pair;
+    pair["team"] = info["team"].clone();
+    let card = probe.ok("carol", "team.pair", pair);
+    probe.err("carol", "team.create", create.clone(), "invalid_state");
+    probe.err("carol", "team.prepare", json!({}), "invalid_state");
+    assert_eq!(probe.ok("carol", "team.claim", json!({})), json!({"state": "waiting"}));
+    let add = json!({"machine": card["machine"], "enc": card["enc"], "person": "carol", "label": "nas"});
+    probe.err("bob", "team.add", add.clone(), "forbidden");
+    probe.ok("alice", "team.add", add.clone());
+    let again = probe.raw("alice", "team.add", add);
+    assert!(again.is_err(), "a machine is added once");
+    let claimed = probe.until("carol", "team.claim", &json!({}), |claimed| claimed["state"] == "done");
+    assert_eq!(claimed["person"], "carol");
+    for (method, params) in [
+        ("team.create", create),
+        ("team.prepare", json!({})),
+        ("team.claim", json!({})),
+        ("team.join", json!({"ticket": invite["ticket"], "label": "nas"})),
+    ] {
+        probe.err("carol", method, params, "invalid_state");
+    }
+}
+
+fn machine(info: &Value, person: &str) -> Value {
+    let members = info["members"].as_array().unwrap().iter();
+    members.clone().find(|member| member["person"] == person).unwrap()["machine"].clone()
+}
+
+/// What admins do, and what others may not.
+pub(crate) fn members(probe: &mut Probe) {
+    let info =
+        probe.until("carol", "team.info", &json!({}), |info| info["members"].as_array().unwrap().len() == 3);
+    let (bob, carol) = (machine(&info, "bob"), machine(&info, "carol"));
+    let enc = info["members"][0]["enc"].clone();
+    let nobody = "A".repeat(43);
+    for (method, params) in [
+        ("team.invite", json!({"person": "dora"})),
+        ("team.revoke", json!({"inviteId": ULID})),
+        ("team.remove", json!({"machine": carol})),
+        ("team.role", json!({"machine": carol, "role": "admin"})),
+        ("team.rekey", json!({"machine": carol, "enc": enc})),
+    ] {
+        probe.err("bob", method, params, "forbidden");
+    }
+    for (method, params) in [
+        ("team.remove", json!({"machine": nobody})),
+        ("team.role", json!({"machine": nobody, "role": "admin"})),
+        ("team.rekey", json!({"machine": nobody, "enc": enc})),
+    ] {
+        probe.err("alice", method, params, "not_found");
+    }
+    probe.ok("alice", "team.role", json!({"machine": bob, "role": "admin"}));
+    probe.until("bob", "team.info", &json!({}), |info| info["role"] == "admin");
+    probe.ok("alice", "team.role", json!({"machine": bob, "role": "member"}));
+    // A channel that carol is in: the creator may remove her, a member may not.
+    let three = |persons: &[&str]| json!({"name": "eng", "persons": persons});
+    let params = three(&["carol"]);
+    probe.until("bob", "people.get", &json!({"person": "carol"}), |_| true);
+    probe.ok("bob", "channel.invite", params.clone());
+    let in_it = |listed: &Value| {
+        let rooms = listed["conversations"].as_array().unwrap();
+        rooms.iter().any(|room| room["conversation"] == "channel:eng")
+    };
+    probe.until("carol", "conv.list", &json!({}), in_it);
+    probe.err("carol", "channel.remove", three(&["alice"]), "forbidden");
+    probe.ok("bob", "channel.remove", params);
+    probe.until("carol", "conv.list", &json!({}), |listed| !in_it(listed));
+    probe.ok("bob", "channel.leave", json!({"name": "eng"}));
+    // The same session name on two machines of one person.
+    ambiguous(probe, &info);
+    probe.ok("alice", "team.rekey", json!({"machine": carol, "enc": enc}));
+    probe.ok("alice", "team.remove", json!({"machine": carol}));
+    probe.until("carol", "device.status", &json!({}), |status| status["binding"] == "removed");
+}
+
+/// A second machine of bob's with a session of the same name.
+fn ambiguous(probe: &mut Probe, info: &Value) {
+    probe.world.start_daemon("tower");
+    let tower = probe.world.admin("tower");
+    let relay = probe.world.relay_url();
+    let pair = json!({"relay": relay, "team": info["team"], "person": "bob", "label": "tower"});
+    let card = tower.call("team.pair", pair).unwrap();
+    probe.ok(
+        "alice",
+        "team.add",
+        json!({"machine": card["machine"], "enc": card["enc"], "person": "bob", "label": "tower"}),
+    );
+    crate::world::wait("the tower to be in", || {
+        let claimed = tower.call("team.claim", json!({})).ok()?;
+        (claimed["state"] == "done").then_some(())
+    });
+    let key = "tower-0123456789abcdefghijklmnop";
+    let register = json!({"key": key, "name": "agent", "agent": "test", "tier": "push"});
+    tower.call("session.register", register).unwrap();
+    probe.until("alice", "people.get", &json!({"person": "bob"}), |bob| {
+        bob["entries"].as_array().unwrap().len() == 2
+    });
+    let params = json!({"key": crate::probe::LEAD, "to": "bob/agent", "parts": [{"text": "x"}]});
+    probe.err("alice", "msg.send", params, "ambiguous_address");
+    probe.until("bob", "notice.list", &json!({}), |listed| {
+        let notices = listed["notices"].as_array().unwrap();
+        notices.iter().any(|notice| notice["device"]["label"] == "tower")
+    });
+}
+
+/// What needs the relay says so without it.
+pub(crate) fn without_a_relay(probe: &mut Probe) {
+    let info = probe.ok("alice", "team.info", json!({}));
+    let bob = machine(&info, "bob");
+    let enc = info["members"][0]["enc"].clone();
+    let invite = probe.ok("alice", "team.invite", json!({"person": "dora"}));
+    probe.world.kill_relay();
+    probe.until("alice", "daemon.status", &json!({}), |status| status["relay"]["state"] != "connected");
+    for (method, params) in [
+        ("team.invite", json!({"person": "dora"})),
+        ("team.revoke", json!({"inviteId": invite["inviteId"]})),
+        ("team.add", json!({"machine": bob, "enc": enc, "person": "bob", "label": "x"})),
+        ("team.remove", json!({"machine": bob})),
+        ("team.role", json!({"machine": bob, "role": "admin"})),
+        ("team.rekey", json!({"machine": bob, "enc": enc})),
+        ("identity.rotateEnc", json!({})),
+    ] {
+        probe.err("alice", method, params, "relay_unavailable");
+    }
+    probe.world.start_daemon("dora");
+    let dora = probe.world.admin("dora");
+    let result = dora.call("team.join", json!({"ticket": invite["ticket"], "label": "x"}));
+    assert_eq!(result.clone().unwrap_err().code.as_str(), "relay_unavailable");
+    probe.remember("team.join", &result);
+    let relay = probe.world.relay_url();
+    dora.call("team.pairCancel", json!({})).unwrap();
+    dora.call("team.pair", json!({"relay": relay, "team": info["team"], "person": "dora", "label": "x"}))
+        .unwrap();
+    let result = dora.call("team.claim", json!({}));
+    assert_eq!(result.clone().unwrap_err().code.as_str(), "relay_unavailable");
+    probe.remember("team.claim", &result);
+    probe.world.start_relay();
+}
