@@ -2,6 +2,7 @@
 
 use crate::probe::Probe;
 use crate::world::wait;
+use messaging_proto::limits::RETAINED_KEYS;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -61,12 +62,46 @@ fn snapshot(probe: &mut Probe) {
     assert_eq!((&status["alarm"], &status["relay"]["state"]), (&json!("keys_missing"), &json!("offline")));
     let notices = admin.call("notice.list", json!({})).unwrap();
     assert!(notices["notices"][0]["id"].as_str().unwrap().starts_with("a_keys_missing"));
-    for method in ["team.prepare", "team.claim"] {
-        let result = admin.call(method, json!({}));
-        assert_eq!(result.clone().unwrap_err().code.as_str(), "invalid_state");
-        probe.remember(method, &result);
+    let relay = probe.world.relay_url();
+    let ticket = probe.ok("alice", "team.invite", json!({"person": "bob"}))["ticket"].clone();
+    for (method, params) in [
+        ("team.prepare", json!({})),
+        ("team.create", json!({"relay": relay, "name": "Blue", "person": "bob", "label": "desk"})),
+        ("team.join", json!({"ticket": ticket, "label": "desk"})),
+        ("team.pair", json!({"relay": relay, "team": "A".repeat(43), "person": "bob", "label": "desk"})),
+        ("team.claim", json!({})),
+    ] {
+        let result = admin.call(method, params.clone());
+        probe.refused(method, &params, result, "invalid_state (keys_missing)");
     }
     probe.world.kill_daemon("restored");
+}
+
+/// The second machine of bob's rotates until it retains all it may, and is then put back to an older key file.
+pub(crate) fn keys(probe: &mut Probe) {
+    let file = probe.world.home("tower").path().join("identity.json");
+    let older = std::fs::read(&file).unwrap();
+    let tower = probe.world.admin("tower");
+    for _ in 0..RETAINED_KEYS {
+        tower.call("identity.rotateEnc", json!({})).unwrap();
+    }
+    let result = tower.call("identity.rotateEnc", json!({}));
+    probe.refused("identity.rotateEnc", &json!({}), result, "invalid_state (retained)");
+    assert_eq!(probe.world.daemon("tower").terminate(), Some(0));
+    std::fs::write(&file, older).unwrap();
+    probe.world.start_daemon("tower");
+    let tower = probe.world.admin("tower");
+    for method in ["daemon.status", "daemon.health", "device.status"] {
+        let result = tower.call(method, json!({}));
+        probe.remember(method, &result);
+        assert_eq!(result.unwrap()["alarm"], "restored", "{method}");
+    }
+    let result = tower.call("identity.rotateEnc", json!({}));
+    probe.refused("identity.rotateEnc", &json!({}), result, "invalid_state (alarm)");
+    let params = json!({"subject": {"person": "alice"}, "ask": "open"});
+    for method in ["grant.set", "grant.set.preview"] {
+        probe.refused(method, &params, tower.call(method, params.clone()), "invalid_state");
+    }
 }
 
 pub(crate) fn stop(probe: &mut Probe) {

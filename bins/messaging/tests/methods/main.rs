@@ -9,6 +9,7 @@ mod mail;
 mod persons;
 mod probe;
 mod rows;
+mod shapes;
 mod tasks;
 mod team;
 #[path = "../world/mod.rs"]
@@ -33,6 +34,7 @@ fn every_method_with_its_happy_path_and_its_errors() {
     admin::this_device(&mut probe);
     team::ways_in(&mut probe);
     team::members(&mut probe);
+    admin::keys(&mut probe);
     team::without_a_relay(&mut probe);
     admin::stop(&mut probe);
     rows::all_seen(&probe);

@@ -24,12 +24,26 @@ pub(crate) fn consent(probe: &mut Probe) {
     probe.err("bob", "grant.list", json!({"subject": {"channel": "nowhere"}}), "not_found");
     for method in ["grant.set", "grant.set.preview"] {
         for (params, code) in [
-            (json!({"subject": {"person": "nobody"}, "ask": "open"}), "not_found"),
-            (json!({"subject": {"channel": "nowhere"}, "ask": "open"}), "not_found"),
-            (json!({"subject": {"channel": "eng"}, "chat": "muted"}), "invalid_request"),
-            (json!({"subject": alice, "discoverable": true}), "invalid_request"),
-            (json!({"subject": alice, "ask": "request", "trust": true}), "invalid_request"),
-            (json!({"subject": alice, "ask": "open", "trust": true, "trustedUntil": 1}), "invalid_request"),
+            (json!({"subject": {"person": "nobody"}, "ask": "open"}), "not_found (person)"),
+            (json!({"subject": {"channel": "nowhere"}, "ask": "open"}), "not_found (channel)"),
+            (
+                json!({"subject": {"channel": "eng"}, "chat": "muted"}),
+                "invalid_request (levels of a channel)",
+            ),
+            (json!({"subject": alice, "discoverable": true}), "invalid_request (discoverable)"),
+            (json!({"subject": alice, "trustedUntil": 1}), "invalid_request (trustedUntil without ask)"),
+            (
+                json!({"subject": alice, "ask": "open", "trustedUntil": 9_000_000_000_000_u64}),
+                "invalid_request (trustedUntil too far)",
+            ),
+            (
+                json!({"subject": alice, "ask": "request", "trust": true}),
+                "invalid_request (trust without ask)",
+            ),
+            (
+                json!({"subject": alice, "ask": "open", "trust": true, "trustedUntil": 1}),
+                "invalid_request (trust with trustedUntil)",
+            ),
         ] {
             probe.err("bob", method, params, code);
         }
@@ -41,8 +55,8 @@ pub(crate) fn consent(probe: &mut Probe) {
         let preview = probe.ok("bob", "request.answer.preview", params.clone());
         assert_eq!((&preview["kind"], &preview["count"]), (&json!("message"), &json!(1)));
         let wrong = json!({"id": id, "answer": "accept"});
-        probe.err("bob", "request.answer.preview", wrong.clone(), "invalid_request");
-        probe.err("bob", "request.answer", wrong, "invalid_request");
+        probe.err("bob", "request.answer.preview", wrong.clone(), "invalid_request (answer)");
+        probe.err("bob", "request.answer", wrong, "invalid_request (answer)");
         assert_eq!(probe.ok("bob", "request.answer", params.clone())["answered"], json!([id]));
         probe.err("bob", "request.answer", params, "not_found");
         let stage = if matches!(answer, "once" | "always") { "held" } else { "rejected" };

@@ -1,5 +1,7 @@
 //! Calls methods on sockets and remembers what came back.
 
+use crate::mail::SECRET;
+use crate::shapes;
 use crate::world::{PATIENCE, World};
 use messaging_smol::client::{Client, ClientError, Options};
 use serde_json::{Value, json};
@@ -57,9 +59,13 @@ impl Probe {
         result
     }
 
+    /// Notes what a call gave. A result must have the contract's members.
     pub(crate) fn remember(&mut self, method: &str, result: &Result<Value, ClientError>) {
         match result {
-            Ok(_) => self.note(method, "ok"),
+            Ok(value) => {
+                shapes::check(method, value).unwrap_or_else(|wrong| panic!("{wrong}"));
+                self.note(method, "ok");
+            }
             Err(error) => {
                 let code = error.code.as_str();
                 self.note(method, code);
@@ -73,13 +79,44 @@ impl Probe {
         self.raw(who, method, params).unwrap_or_else(|error| panic!("{who} {method} {text}: {error}"))
     }
 
-    /// A call that is refused with a code.
-    pub(crate) fn err(&mut self, who: &str, method: &str, params: Value, code: &str) {
-        let text = params.to_string();
-        match self.raw(who, method, params) {
-            Ok(result) => panic!("{who} {method} {text} is not refused: {result}"),
-            Err(error) => assert_eq!(error.code.as_str(), code, "{who} {method} {text}: {error}"),
+    /// A call that is refused: `code`, or `code (why)` where the contract gives a method one code for several reasons.
+    pub(crate) fn err(&mut self, who: &str, method: &str, params: Value, outcome: &str) {
+        let result = self.client(who).call(method, params.clone());
+        self.refused(method, &params, result, outcome);
+    }
+
+    /// Notes a refusal that a client outside the story's three got.
+    pub(crate) fn refused(
+        &mut self,
+        method: &str,
+        params: &Value,
+        result: Result<Value, ClientError>,
+        outcome: &str,
+    ) {
+        let code = outcome.split(' ').next().unwrap();
+        let Err(error) = &result else { panic!("{method} {params} is not refused: {result:?}") };
+        assert_eq!(error.code.as_str(), code, "{method} {params}: {error}");
+        match code {
+            "rate_limited" => assert!(error.retry_after_ms.is_some(), "{method} {params}: {error}"),
+            "secret_refused" => {
+                let field = error.field.as_deref().unwrap();
+                assert!(error.message.starts_with(field) && !error.message.contains(SECRET), "{error}");
+            }
+            _ => {}
         }
+        self.remember(method, &result);
+        self.note(method, outcome);
+    }
+
+    /// Makes a call until it is refused with `rate_limited`, at most a hundred times.
+    pub(crate) fn refusal(&mut self, who: &str, method: &str, params: &Value) -> ClientError {
+        for _ in 0..100 {
+            if let Err(error) = self.raw(who, method, params.clone()) {
+                assert_eq!(error.code.as_str(), "rate_limited", "{error}");
+                return error;
+            }
+        }
+        panic!("{who} {method}: never refused");
     }
 
     /// A call that is made again until it succeeds with a result that will do.
@@ -99,6 +136,18 @@ impl Probe {
             }
             std::thread::sleep(std::time::Duration::from_millis(25));
         }
+    }
+
+    /// The types of the events that came to alice's and bob's connections so far, each held to its shape.
+    pub(crate) fn events(&self) -> BTreeSet<String> {
+        let mut types = BTreeSet::new();
+        for client in [&self.alice, &self.bob] {
+            while let Some(event) = client.next_event(Some(std::time::Duration::ZERO)).unwrap() {
+                shapes::check_event(&event).unwrap_or_else(|wrong| panic!("{wrong}"));
+                types.insert(event["type"].as_str().unwrap().to_owned());
+            }
+        }
+        types
     }
 
     /// Alice's lead writes to bob's agent. The envelope's id.

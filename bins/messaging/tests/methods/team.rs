@@ -1,6 +1,7 @@
 //! Founding, joining and administering a team.
 
 use crate::probe::Probe;
+use crate::world::Process;
 use serde_json::{Value, json};
 
 const ULID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
@@ -14,52 +15,54 @@ pub(crate) fn ways_in(probe: &mut Probe) {
     // Keys to found a team with, then to join one: one purpose at a time.
     let prepared = probe.ok("carol", "team.prepare", json!({}));
     assert_eq!(probe.ok("carol", "team.prepare", json!({})), prepared);
-    probe.err("carol", "team.pair", pair.clone(), "invalid_state");
-    probe.err("carol", "team.claim", json!({}), "invalid_state");
+    probe.err("carol", "team.pair", pair.clone(), "invalid_state (founding keys)");
+    probe.err("carol", "team.claim", json!({}), "invalid_state (founding keys)");
     assert_eq!(probe.ok("carol", "team.pairCancel", json!({})), json!({"cancelled": true}));
     assert_eq!(probe.ok("carol", "team.pairCancel", json!({})), json!({"cancelled": false}));
+    probe.err("carol", "team.claim", json!({}), "invalid_state (nothing waits)");
     let dead =
         json!({"relay": "ws://127.0.0.1:1/v1/connect", "name": "Blue", "person": "carol", "label": "nas"});
     probe.err("carol", "team.create", dead, "relay_unavailable");
     probe.ok("carol", "team.pairCancel", json!({}));
-    // A relay where nobody may found a team.
-    let closed = crate::world::Process::start(
-        &[
-            "relay",
-            "--listen",
-            "127.0.0.1:0",
-            "--team-creation",
-            "closed",
-            "--db",
-            probe.world.path("closed.db").to_str().unwrap(),
-        ],
-        "messaging-relay: ready ",
-        &probe.world.path("closed.log"),
-    );
-    let url = format!("ws://127.0.0.1:{}/v1/connect", closed.ready);
-    let mut elsewhere = create.clone();
-    elsewhere["relay"] = json!(url);
+    // A relay where nobody may found a team, and one where one an hour may.
+    let (_closed, elsewhere) = another_relay(probe, "closed", ["--team-creation", "closed"], &create);
     probe.err("carol", "team.create", elsewhere, "forbidden");
+    probe.ok("carol", "team.pairCancel", json!({}));
+    let (_slow, elsewhere) = another_relay(probe, "slow", ["--team-creates-per-hour", "1"], &create);
+    probe.world.start_daemon("erin");
+    probe.world.admin("erin").call("team.create", elsewhere.clone()).unwrap();
+    probe.err("carol", "team.create", elsewhere, "rate_limited");
     probe.ok("carol", "team.pairCancel", json!({}));
 
     // By invite.
-    probe.err("carol", "team.join", json!({"ticket": "what", "label": "nas"}), "invalid_request");
+    probe.err("carol", "team.join", json!({"ticket": "what", "label": "nas"}), "invalid_request (ticket)");
     let invite = probe.ok("alice", "team.invite", json!({"person": "carol"}));
     probe.ok("alice", "team.revoke", json!({"inviteId": invite["inviteId"]}));
     probe.err("alice", "team.revoke", json!({"inviteId": invite["inviteId"]}), "invite_invalid");
     probe.err("alice", "team.revoke", json!({"inviteId": ULID}), "invite_invalid");
     probe.err("carol", "team.join", json!({"ticket": invite["ticket"], "label": "nas"}), "invite_invalid");
+    let taken = probe.ok("alice", "team.invite", json!({"person": "bob", "ttlMs": 60_000}));
+    probe.err("carol", "team.join", json!({"ticket": taken["ticket"], "label": "desk"}), "forbidden");
 
     // By keys: paired, not yet added, added, claimed.
     let info = probe.ok("alice", "team.info", json!({}));
     let mut pair = pair;
     pair["team"] = info["team"].clone();
     let card = probe.ok("carol", "team.pair", pair);
-    probe.err("carol", "team.create", create.clone(), "invalid_state");
-    probe.err("carol", "team.prepare", json!({}), "invalid_state");
+    probe.err("carol", "team.create", create.clone(), "invalid_state (pairing)");
+    probe.err("carol", "team.prepare", json!({}), "invalid_state (pairing)");
     assert_eq!(probe.ok("carol", "team.claim", json!({})), json!({"state": "waiting"}));
     let add = json!({"machine": card["machine"], "enc": card["enc"], "person": "carol", "label": "nas"});
-    probe.err("bob", "team.add", add.clone(), "forbidden");
+    probe.err("bob", "team.add", add.clone(), "forbidden (member)");
+    let with = |name: &str, value: &str| {
+        let mut add = add.clone();
+        add[name] = json!(value);
+        add
+    };
+    let mut desk = with("person", "bob");
+    desk["label"] = json!("desk");
+    probe.err("alice", "team.add", desk, "forbidden (label)");
+    probe.err("alice", "team.add", with("machine", &"A".repeat(43)), "invalid_request (key)");
     probe.ok("alice", "team.add", add.clone());
     let again = probe.raw("alice", "team.add", add);
     assert!(again.is_err(), "a machine is added once");
@@ -69,10 +72,26 @@ pub(crate) fn ways_in(probe: &mut Probe) {
         ("team.create", create),
         ("team.prepare", json!({})),
         ("team.claim", json!({})),
+        ("team.pair", with_team(&probe.world.relay_url())),
         ("team.join", json!({"ticket": invite["ticket"], "label": "nas"})),
     ] {
-        probe.err("carol", method, params, "invalid_state");
+        probe.err("carol", method, params, "invalid_state (team)");
     }
+}
+
+fn with_team(relay: &str) -> Value {
+    json!({"relay": relay, "team": "A".repeat(43), "person": "carol", "label": "nas"})
+}
+
+/// A relay of its own, while the process lives, and the params that found a team there.
+fn another_relay(probe: &Probe, name: &str, flags: [&str; 2], create: &Value) -> (Process, Value) {
+    let db = probe.world.path(&format!("{name}.db"));
+    let arguments = ["relay", "--listen", "127.0.0.1:0", flags[0], flags[1], "--db", db.to_str().unwrap()];
+    let log = probe.world.path(&format!("{name}.log"));
+    let relay = Process::start(&arguments, "messaging-relay: ready ", &log);
+    let mut create = create.clone();
+    create["relay"] = json!(format!("ws://127.0.0.1:{}/v1/connect", relay.ready));
+    (relay, create)
 }
 
 fn machine(info: &Value, person: &str) -> Value {
@@ -87,15 +106,21 @@ pub(crate) fn members(probe: &mut Probe) {
     let (bob, carol) = (machine(&info, "bob"), machine(&info, "carol"));
     let enc = info["members"][0]["enc"].clone();
     let nobody = "A".repeat(43);
+    for (method, params) in
+        [("team.invite", json!({"person": "dora"})), ("team.revoke", json!({"inviteId": ULID}))]
+    {
+        probe.err("bob", method, params, "forbidden");
+    }
     for (method, params) in [
-        ("team.invite", json!({"person": "dora"})),
-        ("team.revoke", json!({"inviteId": ULID})),
         ("team.remove", json!({"machine": carol})),
         ("team.role", json!({"machine": carol, "role": "admin"})),
         ("team.rekey", json!({"machine": carol, "enc": enc})),
     ] {
-        probe.err("bob", method, params, "forbidden");
+        probe.err("bob", method, params, "forbidden (member)");
     }
+    let alice = machine(&info, "alice");
+    probe.err("alice", "team.remove", json!({"machine": alice}), "forbidden (last admin)");
+    probe.err("alice", "team.role", json!({"machine": alice, "role": "member"}), "forbidden (last admin)");
     for (method, params) in [
         ("team.remove", json!({"machine": nobody})),
         ("team.role", json!({"machine": nobody, "role": "admin"})),
@@ -125,6 +150,10 @@ pub(crate) fn members(probe: &mut Probe) {
     probe.ok("alice", "team.rekey", json!({"machine": carol, "enc": enc}));
     probe.ok("alice", "team.remove", json!({"machine": carol}));
     probe.until("carol", "device.status", &json!({}), |status| status["binding"] == "removed");
+    // It still knows the team it was in, where it has no role any more.
+    assert!(probe.ok("carol", "team.info", json!({})).get("role").is_none());
+    let status = probe.ok("carol", "daemon.status", json!({}));
+    assert_eq!((&status["identity"], status["team"].get("role")), (&json!(null), None));
 }
 
 /// A second machine of bob's with a session of the same name.

@@ -87,10 +87,15 @@ pub enum Call {
 /// The row of a method.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Method> {
-    TABLE.iter().chain(directory_realm::TABLE).find(|method| method.name == name)
+    all().find(|method| method.name == name)
 }
 
-/// Every method.
+/// Every method there is, those that a roster realm only refuses among them.
+pub fn all() -> impl Iterator<Item = &'static Method> {
+    TABLE.iter().chain(directory_realm::TABLE)
+}
+
+/// Every method that a roster realm serves.
 pub static TABLE: &[Method] = &[
     open(Tier::Agent, "daemon.health", status::read_health),
     open(Tier::Agent, "daemon.status", status::read_status),
