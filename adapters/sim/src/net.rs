@@ -1,11 +1,12 @@
 //! Connections between the daemons and the relay, and what is on its way on them.
 
-use crate::json::json;
+use crate::json::{at, json, text as text_at};
 use crate::world::{RelayNode, World};
 use messaging_machines::daemon::io::{Effect, Event, LinkEnd, LinkId, WakeEnd};
 use messaging_machines::relay::io as relay_io;
 use messaging_proto::frame::Received;
 use messaging_proto::hash::RealmId;
+use messaging_proto::json::canonicalize;
 use messaging_proto::key::MachineId;
 use messaging_proto::limits::FRAME_BYTES;
 use relay_io::ConnId;
@@ -293,6 +294,9 @@ impl World {
 
     fn arrive(&mut self, conn: ConnId, text: String) {
         let append = text.contains(r#""t":"roster.append""#);
+        if append && self.forked(conn, &text) {
+            return;
+        }
         let frame = Box::new(Received::parse(text.into_bytes(), FRAME_BYTES));
         self.relay_event(relay_io::Event::Frame { conn, frame });
         if append && self.relay.cut_after_append > 0 {
@@ -305,6 +309,22 @@ impl World {
                 self.link_lost(number, link);
             }
         }
+    }
+
+    /// A relay that forks takes an append for itself: [`RelayNode::fork_to`].
+    fn forked(&mut self, conn: ConnId, append: &str) -> bool {
+        let author = self.net.open.get(&conn).copied();
+        let (Some(to), Some((author, link))) = (self.relay.fork_to, author) else { return false };
+        let shown = self.net.open.values().find(|(number, _)| *number == to).copied();
+        let (Some((_, shown)), true) = (shown, author != to) else { return false };
+        self.relay.fork_to = None;
+        let append = json(append);
+        let entry = canonicalize(at(&append, "entry")).expect("it came off the wire");
+        self.down(to, shown, format!(r#"{{"t":"roster","entry":{entry}}}"#));
+        let nack = format!(r#"{{"t":"nack","id":"{}","code":"roster_conflict"}}"#, text_at(&append, "req"));
+        // Later, so that the entry signed anew has another time.
+        self.net.way.push_back((self.mono + 5, Packet::Down { number: author, link, text: nack }));
+        true
     }
 
     fn dial(&mut self, number: usize, link: LinkId) {

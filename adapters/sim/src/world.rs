@@ -77,6 +77,9 @@ pub struct RelayNode {
     pub cut_after_append: usize,
     /// Its store fails at the n-th coming event that writes (1 is the next): whether that commit is there afterwards.
     pub fail: Option<(usize, bool)>,
+    /// It forks: the next entry that anybody else appends is shown to this daemon alone, and its author is told that it
+    /// came too late, so that the author signs another one for the same place.
+    pub fork_to: Option<usize>,
 }
 
 /// Everything.
@@ -119,6 +122,7 @@ impl World {
             mute: false,
             cut_after_append: 0,
             fail: None,
+            fork_to: None,
         };
         let mut world = Self {
             relay,

@@ -1,5 +1,5 @@
 //! Signed envelopes kept as proof (`messaging/1 §5`, "Roster head check"): of a head the relay does not
-//! provide, or of one that is not on this chain.
+//! provide, or of one that is not on this chain. And signed roster entries that fork it.
 
 use messaging_proto::envelope::{Inspected, signed_head};
 use messaging_proto::hash::Hash;
@@ -42,6 +42,19 @@ pub struct Evidence {
     pub envelope_id: Ulid,
     /// The envelope's canonical text.
     pub envelope: String,
+}
+
+/// A signed entry that proves a fork: its author signed it for a position where this chain has another one
+/// (`messaging/1 §4`, "Sequencing and forks"). The other half of the proof is this chain's entry there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ForkProof {
+    /// The position.
+    pub seq: u64,
+    /// When it came.
+    pub at: Wall,
+    /// The entry's canonical text.
+    pub entry: String,
 }
 
 impl Evidence {

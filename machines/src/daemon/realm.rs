@@ -4,7 +4,7 @@
 //! loaded. Every change goes through here and is written in the same step.
 
 use super::devices::History;
-use super::evidence::{Evidence, Standing};
+use super::evidence::{Evidence, ForkProof, Standing};
 use super::schema::{self, EVIDENCE, META, META_HEAD, ROSTER};
 use crate::store::{StoreDown, Txn};
 use messaging_proto::json::Value;
@@ -21,7 +21,12 @@ pub struct Realm {
     ahead: BTreeMap<MachineId, Evidence>,
     /// Heads off this chain, by signer: the alarm.
     diverged: BTreeMap<MachineId, Evidence>,
+    /// The first entry that forks this chain at each position.
+    forks: BTreeMap<u64, ForkProof>,
 }
+
+/// How many positions' forks are kept: one is proof enough, and an admin's key could sign any number.
+const FORKS: usize = 16;
 
 /// What a stored roster turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +71,12 @@ impl Realm {
         self.ahead.get(signer)
     }
 
+    /// The first position at which this chain is known to fork.
+    #[must_use]
+    pub fn fork(&self) -> Option<u64> {
+        self.forks.keys().next().copied()
+    }
+
     /// Loads the stored roster and evidence. The signatures were checked when the entries came in.
     pub(in crate::daemon) fn load(&mut self, txn: &Txn<'_>) -> Result<Loaded, StoreDown> {
         let mut texts = Vec::new();
@@ -83,9 +94,11 @@ impl Realm {
             }
             _ => return Ok(Loaded::Broken),
         }
-        let (ahead, diverged) = (&mut self.ahead, &mut self.diverged);
+        let (ahead, diverged, forks) = (&mut self.ahead, &mut self.diverged, &mut self.forks);
         schema::for_each(txn, EVIDENCE, |key, value| {
-            if let Some(evidence) = schema::decode::<Evidence>(value) {
+            if key.first() == Some(&FORKED) {
+                forks.extend(schema::decode::<ForkProof>(value).map(|proof| (proof.seq, proof)));
+            } else if let Some(evidence) = schema::decode::<Evidence>(value) {
                 let kind = if key.first() == Some(&AHEAD) { &mut *ahead } else { &mut *diverged };
                 kind.insert(evidence.device, evidence);
             }
@@ -128,6 +141,9 @@ impl Realm {
         for (kind, device) in self.evidence_keys() {
             txn.delete(EVIDENCE, &key(kind, &device));
         }
+        for seq in self.forks.keys() {
+            txn.delete(EVIDENCE, &fork_key(*seq));
+        }
         *self = Self::default();
     }
 
@@ -155,6 +171,14 @@ impl Realm {
         if stale {
             schema::put(txn, EVIDENCE, &key(kind, &evidence.device), &evidence);
             kept.insert(evidence.device, evidence);
+        }
+    }
+
+    /// Keeps an entry that [`Roster::check_at`] proved to fork this chain.
+    pub(in crate::daemon) fn keep_fork(&mut self, txn: &mut Txn<'_>, proof: ForkProof) {
+        if self.forks.len() < FORKS && !self.forks.contains_key(&proof.seq) {
+            schema::put(txn, EVIDENCE, &fork_key(proof.seq), &proof);
+            self.forks.insert(proof.seq, proof);
         }
     }
 
@@ -197,6 +221,13 @@ impl Realm {
 
 const AHEAD: u8 = b'a';
 const DIVERGED: u8 = b'd';
+const FORKED: u8 = b'f';
+
+fn fork_key(seq: u64) -> Vec<u8> {
+    let mut key = vec![FORKED];
+    key.extend_from_slice(&seq.to_be_bytes());
+    key
+}
 
 fn key(kind: u8, device: &MachineId) -> Vec<u8> {
     let mut key = vec![kind];

@@ -6,10 +6,11 @@
 //! crash, and the next welcome begins it anew; a held delivery is not acked, so the relay sends it again.
 
 use super::ctx::{Ctx, Note, Role};
-use super::evidence::{Evidence, Standing};
+use super::evidence::{Evidence, ForkProof, Standing};
 use super::io::Level;
 use super::link::Report;
 use super::realm::Loaded;
+use super::text::canonical;
 use crate::store::StoreDown;
 use messaging_proto::Code;
 use messaging_proto::envelope::{Inspected, signed_head};
@@ -78,6 +79,9 @@ impl RosterSync {
             cx.log(Level::Error, "roster.broken", vec![]);
         }
         cx.facts.realm.review(cx.txn);
+        if let Some(seq) = cx.facts.realm.fork() {
+            cx.facts.link.report(Report::Fork(seq));
+        }
         Ok(())
     }
 
@@ -141,7 +145,7 @@ impl RosterSync {
         for entry in entries.iter().skip(usize::try_from(overlap).unwrap_or(usize::MAX)) {
             if let Err(error) = cx.facts.realm.append(cx.txn, entry, ApplyOptions::STORED) {
                 failed = Some(error);
-                self.refused(cx, entry, failed.as_ref());
+                Self::refused(cx, entry, failed.as_ref());
                 break;
             }
         }
@@ -212,7 +216,7 @@ impl RosterSync {
                             self.begin(cx, gap);
                         }
                     }
-                    _ => self.refused(cx, entry, None),
+                    _ => Self::refused(cx, entry, None),
                 }
             }
             Err(error) => {
@@ -223,15 +227,21 @@ impl RosterSync {
     }
 
     /// An entry that does not extend this roster: the proof of a fork, or junk.
-    fn refused(&self, cx: &mut Ctx<'_, '_>, entry: &Value, error: Option<&RosterError>) {
+    fn refused(cx: &mut Ctx<'_, '_>, entry: &Value, error: Option<&RosterError>) {
         let Some(roster) = cx.facts.roster() else { return };
         let seq = Fields::of(entry).ok().and_then(|fields| fields.req::<u64>("seq").ok()).unwrap_or(0);
+        let held = roster.head().is_some_and(|mine| seq <= mine.seq);
         let report = match roster.check_at(entry) {
-            Ok(Fork(true)) => Report::Fork(seq),
+            Ok(Fork(true)) => {
+                // Both signed entries, so that it can be shown to others, also after a restart.
+                let proof = ForkProof { seq, at: cx.now(), entry: canonical(entry) };
+                cx.facts.realm.keep_fork(cx.txn, proof);
+                Report::Fork(seq)
+            }
             // The entry is held already.
             Ok(Fork(false)) if error.is_none() => return,
             // §4: one that fails at an old position is junk, and ignored.
-            Err(_) if error.is_none() && roster.head().is_some_and(|mine| seq <= mine.seq) => return,
+            Err(_) if error.is_none() && held => return,
             Err(RosterError::Conflict) if error.is_none() => Report::Head(seq.saturating_sub(1)),
             _ => Report::Served(error.map_or(Code::RosterConflict, RosterError::code)),
         };

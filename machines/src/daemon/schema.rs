@@ -43,7 +43,8 @@ pub const META_DEVICES: &[u8] = b"notices.devices";
 /// The roster's entries. Key: `seq` as 8 bytes. Value: version byte, then the entry's canonical text.
 pub const ROSTER: Table = Table("roster");
 /// Signed envelopes that prove a divergence or a head the relay withholds. Key: `d` or `a`, then the signer's
-/// machine id. Value: [`super::evidence::Evidence`].
+/// machine id. Value: [`super::evidence::Evidence`]. And entries that prove a fork. Key: `f`, then the position as 8
+/// bytes. Value: [`super::evidence::ForkProof`].
 pub const EVIDENCE: Table = Table("evidence");
 /// What is under way towards a team. Key: empty. Value: [`super::team::Pending`].
 pub const TEAM: Table = Table("team");

@@ -35,6 +35,12 @@ pub(crate) fn date(at: Wall) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
+/// `YYYY-MM-DD hh:mm:ss` of a time, in UTC.
+pub(crate) fn moment(at: Wall) -> String {
+    let seconds = at.0 / 1_000 % 86_400;
+    format!("{} {:02}:{:02}:{:02}", date(at), seconds / 3_600, seconds / 60 % 60, seconds % 60)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,5 +57,10 @@ mod tests {
         ] {
             assert_eq!(date(Wall(ms)), text);
         }
+    }
+    #[test]
+    fn moments_are_of_their_day() {
+        assert_eq!(moment(Wall(86_399_999)), "1970-01-01 23:59:59");
+        assert_eq!(moment(Wall(1_700_000_000_000)), "2023-11-14 22:13:20");
     }
 }

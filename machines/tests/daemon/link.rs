@@ -83,7 +83,7 @@ fn a_replaced_connection_waits_long() {
     let mut world = World::team(1, &["alice/laptop"]);
     let before = dials(&world, 0);
     world.close_link(0, LinkEnd::Closed(4004));
-    assert!(last_error(&mut world, 0).unwrap().contains("another process"));
+    assert!(last_error(&mut world, 0).unwrap().contains("another daemon with this identity"));
     world.pass(29_000);
     assert_eq!(dials(&world, 0), before, "not at full speed");
     world.pass(31_000);

@@ -30,7 +30,7 @@ fn deliveries(effects: &[Effect], conn: ConnId) -> usize {
 
 /// Acked in time, redelivered all the same.
 #[test]
-fn report_13() {
+fn report_13_an_ack_in_time_and_the_timer_in_one_turn() {
     let clients = clients(2);
     for ack_first in [true, false] {
         let mut config = config();

@@ -15,6 +15,7 @@ use super::io::{Effect, Level, LinkEnd, LinkId};
 use crate::machine::Label;
 use crate::store::StoreDown;
 use backoff::Backoff;
+use messaging_proto::Code;
 use messaging_proto::frame::{
     ClientOutbound, HelloClaim, Nonce, PROTO, Parsed, Received, RelayInbound, sign_hello,
 };
@@ -197,7 +198,11 @@ impl Link {
             }
             (Phase::Greeting { .. }, RelayInbound::Error { code }) => {
                 // §7 "Removal": a refused hello is a hint, too. The relay closes.
-                cx.facts.link.report(Report::Refused(code.known()));
+                let report = match code.known() {
+                    Some(Code::Expired) => Report::Clock(cx.now()),
+                    code => Report::Refused(code),
+                };
+                cx.facts.link.report(report);
             }
             (Phase::Errand { .. }, frame) => cx.note(Note::ErrandFrame(Arc::new(frame))),
             (Phase::Welcomed { .. }, frame) => Self::route(cx, frame),

@@ -1,6 +1,7 @@
 //! What the other roles know of the link, and what last went wrong with the relay.
 
 use crate::daemon::io::LinkId;
+use crate::daemon::text::moment;
 use messaging_proto::Code;
 use messaging_proto::key::MachineId;
 use messaging_proto::time::Wall;
@@ -47,9 +48,12 @@ pub enum Report {
     Challenge,
     /// The relay refused the `hello` or a frame.
     Refused(Option<Code>),
+    /// The relay refused the `hello` for its time: what the clock said here.
+    Clock(Wall),
     /// The relay says that this machine was removed. A hint: the verified roster decides.
     SaidRemoved,
-    /// Another connection of this machine took over.
+    /// Another connection of this machine took over. This process has one at a time, so another one has its keys, and
+    /// that is said until this one ends.
     Replaced,
     /// The relay broadcast an entry that does not hold (`§4`, "Live entries").
     Broadcast(Code),
@@ -74,7 +78,8 @@ impl Report {
             | Self::Fork(_)
             | Self::Head(_)
             | Self::Shortfall(_)
-            | Self::Behind(_) => true,
+            | Self::Behind(_)
+            | Self::Replaced => true,
             Self::Unreachable(_)
             | Self::Lost
             | Self::Closed(_)
@@ -82,8 +87,8 @@ impl Report {
             | Self::Protocol
             | Self::Challenge
             | Self::Refused(_)
-            | Self::SaidRemoved
-            | Self::Replaced => false,
+            | Self::Clock(_)
+            | Self::SaidRemoved => false,
         }
     }
 
@@ -98,6 +103,7 @@ impl Report {
             Self::Protocol => "protocol",
             Self::Challenge => "challenge",
             Self::Refused(_) => "refused",
+            Self::Clock(_) => "clock",
             Self::SaidRemoved => "removed",
             Self::Replaced => "replaced",
             Self::Broadcast(_) => "broadcast",
@@ -121,8 +127,12 @@ impl Report {
             Self::Protocol => "the relay broke the protocol".to_owned(),
             Self::Challenge => "the challenge names another protocol or another relay".to_owned(),
             Self::Refused(refused) => format!("the relay refused with {}", code(refused)),
+            Self::Clock(here) => format!(
+                "the relay refused with expired: the clock here says {} UTC, and the relay's is more than five minutes away",
+                moment(*here)
+            ),
             Self::SaidRemoved => "the relay says that this machine was removed".to_owned(),
-            Self::Replaced => "another process uses this machine's identity".to_owned(),
+            Self::Replaced => "another daemon with this identity is connected to the relay".to_owned(),
             Self::Broadcast(code) => format!("the relay broadcast a roster entry that fails with {code}"),
             Self::Served(code) => format!("the relay served a roster entry that fails with {code}"),
             Self::Fork(seq) => format!("the roster forks: two valid entries at seq {seq}"),
@@ -195,9 +205,15 @@ impl LinkState {
     /// Says that something went wrong with the relay.
     pub(in crate::daemon) fn report(&mut self, report: Report) {
         // A close code after a refusal says less than the refusal.
-        let detail = matches!(self.passing, Some(Report::Refused(_) | Report::Challenge | Report::Protocol));
+        let detail = matches!(
+            self.passing,
+            Some(Report::Refused(_) | Report::Clock(_) | Report::Challenge | Report::Protocol)
+        );
         if report.stands() {
-            self.standing = Some(report);
+            // Every welcome after a fork says that the chains differ; that there is proof says more.
+            if !matches!((&self.standing, &report), (Some(Report::Fork(_)), Report::Head(_))) {
+                self.standing = Some(report);
+            }
         } else if !(detail && matches!(report, Report::Closed(_) | Report::Lost)) {
             self.passing = Some(report);
         }
