@@ -341,3 +341,65 @@ fn report_33_a_line_of_exactly_the_limit_arrives_whole() {
 fn text_of(error: &Value) -> &str {
     text(error, "data.code")
 }
+
+/// Three weeks without a restart of anything: budgets, windows, retained keys and calendars come and go, and the last day
+/// is like the first.
+#[test]
+fn pattern_weeks_without_a_restart() {
+    let (mut world, alice, bob) = two(70);
+    world.keep_log = false;
+    // Nobody is connected all night long, as machines are, which is also what makes three weeks pass quickly here.
+    for day in 0..21 {
+        for round in 0..3 {
+            let ids: Vec<String> = (0..25)
+                .map(|number| alice.send(&mut world, "bob/agent@desk", &format!("{day} {round} {number}")))
+                .collect();
+            world.pass(15 * MINUTE);
+            for id in &ids {
+                let last = alice.history(&mut world, id).last().cloned().unwrap();
+                let stage = text(&last, "stage");
+                // Twenty of one agent to another in ten minutes, then the guard; never anything else.
+                let code = last.get("code").and_then(Value::as_str);
+                assert!(stage == "delivered" || code == Some("loop_guard"), "day {day}: {last:?}");
+            }
+            let passed = ids.iter().filter(|id| alice.stage(&mut world, id) == "delivered").count();
+            assert_eq!(passed, 20, "day {day}, round {round}");
+        }
+        assert!(bob.inbox(&mut world).iter().any(|item| item.starts_with(&format!("{day} 2 "))), "day {day}");
+        for number in [0, 1] {
+            world.reach_from(number, false);
+        }
+        world.pass(23 * HOUR);
+        for number in [0, 1] {
+            world.reach_from(number, true);
+            world.ok(number, "daemon.woke", "{}");
+        }
+        world.pass(2 * MINUTE);
+    }
+    for number in [0, 1] {
+        let status = world.ok(number, "daemon.status", "{}");
+        assert_eq!(
+            (text(&status, "relay.state"), at(&status, "outbox.waiting")),
+            ("connected", &Value::int(0))
+        );
+    }
+}
+
+/// A first start while the clock says 1970, or a year far away: refused with words about the time, and well once it is set.
+#[test]
+fn pattern_a_first_start_with_a_clock_that_is_nowhere() {
+    let create =
+        format!(r#"{{"relay":"{}","name":"team","person":"alice","label":"laptop"}}"#, messaging_sim::URL);
+    for skew in [-messaging_sim::START.cast_signed(), 7_000_000_000_000, 300_000_000_000_000] {
+        let mut world = World::new(71);
+        let number = world.add();
+        world.nodes[number].skew = skew;
+        assert_eq!(world.refused(number, "team.create", &create), "expired", "{skew}");
+        assert_eq!(text(&world.ok(number, "daemon.health", "{}"), "state"), "running");
+        world.start(number);
+        world.nodes[number].skew = 0;
+        world.ok(number, "team.create", &create);
+        world.pass(MINUTE);
+        assert!(world.connected(number), "{skew}");
+    }
+}

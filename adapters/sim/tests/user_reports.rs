@@ -57,7 +57,13 @@ fn tests_of(text: &str) -> BTreeSet<String> {
 fn every_report_has_its_test_and_every_test_its_line() {
     let page = std::fs::read_to_string(root().join("docs/user-reports.md")).unwrap();
     let mut listed: BTreeMap<u32, BTreeSet<(String, String)>> = BTreeMap::new();
+    // What is named besides, for the patterns.
+    let mut patterns = BTreeSet::new();
     for line in page.lines() {
+        if line.starts_with("| ") {
+            patterns
+                .extend(quoted(line).chunks_exact(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())));
+        }
         let Some(number) = line.trim_start_matches("| ").split(' ').next().and_then(|cell| cell.parse().ok())
         else {
             continue;
@@ -79,6 +85,10 @@ fn every_report_has_its_test_and_every_test_its_line() {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         let file = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
         there.extend(tests_of(&text).into_iter().map(|test| (file.clone(), test)));
+    }
+    for (file, test) in &patterns {
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        assert!(text.contains(&format!("fn {test}(")), "{file} has no {test}");
     }
     let named: BTreeSet<(String, String)> = listed.into_values().flatten().collect();
     assert!(there.len() >= numbers().len());
