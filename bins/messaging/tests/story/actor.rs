@@ -24,6 +24,10 @@ impl Actor {
         Self { home, name: Some(name), client: RefCell::new(None) }
     }
 
+    pub(crate) fn name(&self) -> &'static str {
+        self.name.unwrap_or_default()
+    }
+
     fn key(&self) -> Option<String> {
         self.name.map(|name| format!("{name}-0123456789abcdefghijklmnop"))
     }

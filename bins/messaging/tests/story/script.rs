@@ -1,10 +1,12 @@
-//! The story, and what is left of it on every machine.
+//! The story. Every step of it can be made again, as somebody does whose daemon died in the middle.
 
 use crate::actor::Actor;
-use crate::world::World;
-use serde_json::{Map, Value, json};
+use crate::world::{PATIENCE, World};
+use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// Home, person and label of every machine. The first founds the team.
 pub(crate) const MACHINES: [(&str, &str, &str); 5] = [
@@ -21,6 +23,8 @@ pub(crate) struct Story {
     planner: Actor,
     builder: Actor,
     tester: Actor,
+    /// Session, text and envelope of everything a session sent.
+    sent: RefCell<Vec<(&'static str, String, String)>>,
 }
 
 impl Story {
@@ -49,6 +53,7 @@ impl Story {
             planner: Actor::session(world.home("laptop"), "planner"),
             builder: Actor::session(world.home("desk"), "builder"),
             tester: Actor::session(world.home("nas"), "tester"),
+            sent: RefCell::default(),
             world: Arc::new(Mutex::new(world)),
         };
         // Everybody has the whole roster, and knows whom they will write to.
@@ -61,8 +66,19 @@ impl Story {
         story
     }
 
-    fn at(&self, home: &str) -> &Actor {
+    /// The person at this machine.
+    pub(crate) fn at(&self, home: &str) -> &Actor {
         &self.people[home]
+    }
+
+    pub(crate) fn sessions(&self) -> [(&'static str, &Actor); 3] {
+        [&self.planner, &self.builder, &self.tester].map(|actor| (actor.name(), actor))
+    }
+
+    /// Texts and envelopes of what this session sent.
+    pub(crate) fn sent_by(&self, name: &str) -> Vec<(String, String)> {
+        let sent = self.sent.borrow();
+        sent.iter().filter(|(by, ..)| *by == name).map(|(_, text, id)| (text.clone(), id.clone())).collect()
     }
 
     pub(crate) fn tell(&self) {
@@ -75,7 +91,7 @@ impl Story {
     }
 
     /// Sends mail or asks for a task. The envelope's and the task's id.
-    fn send(from: &Actor, to: &str, text: &str, more: &Value) -> (String, String) {
+    fn send(&self, from: &Actor, to: &str, text: &str, more: &Value) -> (String, String) {
         let mut params = json!({"to": to, "parts": [{"text": text}], "idempotencyKey": text});
         for (name, value) in more.as_object().unwrap() {
             params[name] = value.clone();
@@ -83,8 +99,9 @@ impl Story {
         let sent = from.call("msg.send", &params, &[]);
         let result = &sent["results"][0];
         assert!(result["stage"] != "rejected", "{result}");
-        let text = |name: &str| result[name].as_str().unwrap_or_default().to_owned();
-        (text("envelopeId"), text("taskId"))
+        let id = |name: &str| result[name].as_str().unwrap_or_default().to_owned();
+        self.sent.borrow_mut().push((from.name(), text.to_owned(), id("envelopeId")));
+        (id("envelopeId"), id("taskId"))
     }
 
     /// A request that is let through, one that is declined, and then no more questions.
@@ -92,7 +109,7 @@ impl Story {
         for (text, answer, stage) in
             [("first question", "once", "read"), ("second question", "decline", "rejected")]
         {
-            let (id, _) = Self::send(&self.planner, "bob/builder@desk", text, &json!({}));
+            let (id, _) = self.send(&self.planner, "bob/builder@desk", text, &json!({}));
             self.at("desk").until("request.list", &json!({}), &[], |listed| {
                 listed["asks"].as_array().unwrap().iter().any(|ask| ask["id"] == id.as_str())
             });
@@ -115,10 +132,10 @@ impl Story {
             let all = |listed: &Value| listed["grants"].as_array().unwrap().len() == 2;
             self.at(home).until("grant.list", &json!({}), &[], all);
         }
-        let (id, _) = Self::send(&self.planner, "bob/builder@desk", "third question", &json!({}));
+        let (id, _) = self.send(&self.planner, "bob/builder@desk", "third question", &json!({}));
         self.builder.until("item.read", &json!({"id": id}), &[], |_| true);
         let reply = json!({"replyTo": id});
-        let (reply, _) = Self::send(&self.builder, "alice/planner@laptop", "an answer", &reply);
+        let (reply, _) = self.send(&self.builder, "alice/planner@laptop", "an answer", &reply);
         self.planner.until("item.read", &json!({"id": reply}), &[], |_| true);
         self.planner.until("item.read", &json!({"id": id}), &[], |sent| sent["stage"] == "replied");
     }
@@ -127,22 +144,24 @@ impl Story {
     fn update(actor: &Actor, task: &str, state: &str, text: &str) {
         let params = json!({"taskId": task, "state": state, "message": [{"text": text}]});
         let get = json!({"taskId": task});
-        loop {
+        let end = Instant::now() + 2 * PATIENCE;
+        while Instant::now() < end {
             let now = actor.until("task.get", &get, &[], |_| true);
             if now["task"]["state"] == state {
                 return;
             }
             let _ = actor.attempt("task.update", params.clone());
         }
+        panic!("{task} never became {state}");
     }
 
     /// Alice's planner asks bob's builder, who asks carol's tester on her behalf.
     fn tasks(&self) {
-        let (_, build) = Self::send(&self.planner, "bob/builder@desk", "build it", &json!({"kind": "task"}));
+        let (_, build) = self.send(&self.planner, "bob/builder@desk", "build it", &json!({"kind": "task"}));
         self.builder.until("task.get", &json!({"taskId": build}), &[], |_| true);
         Self::update(&self.builder, &build, "TASK_STATE_WORKING", "on it");
         let behalf = json!({"kind": "task", "onBehalfOf": {"taskId": build}});
-        let (_, test) = Self::send(&self.builder, "carol/tester@nas", "test it", &behalf);
+        let (_, test) = self.send(&self.builder, "carol/tester@nas", "test it", &behalf);
         let chain = self.tester.until("task.get", &json!({"taskId": test}), &[], |_| true);
         assert_eq!(chain["task"]["chain"]["depth"], 2, "{chain}");
         Self::update(&self.tester, &test, "TASK_STATE_COMPLETED", "it works");
@@ -209,11 +228,13 @@ impl Story {
         self.at("phone").until("device.status", &json!({}), &[], |status| status["binding"] == "removed");
         let old = machine("tower", "enc", &info);
         let rekeyed = |info: &Value| machine("tower", "enc", info) != old;
+        let end = Instant::now() + 2 * PATIENCE;
         loop {
             let now = self.at("tower").call("team.info", &json!({}), &[]);
             if rekeyed(&now) {
                 break;
             }
+            assert!(Instant::now() < end, "no new key");
             let _ = self.at("tower").attempt("identity.rotateEnc", json!({}));
         }
         let gone = |info: &Value| info["members"].as_array().unwrap().len() == 4;
@@ -226,7 +247,7 @@ impl Story {
     /// Carol's machine is away, and what was sent meanwhile arrives.
     fn away(&self) {
         self.world.lock().unwrap().kill_daemon("nas");
-        let (id, _) = Self::send(&self.planner, "carol/tester@nas", "while you were away", &json!({}));
+        let (id, _) = self.send(&self.planner, "carol/tester@nas", "while you were away", &json!({}));
         let params = json!({"conversation": "dm:carol", "text": "are you there?", "clientId": "away"});
         self.at("desk").call("person.send", &params, &[]);
         self.planner.until("item.read", &json!({"id": id}), &[], |sent| sent["stage"] == "relayed");
@@ -234,101 +255,4 @@ impl Story {
         self.tester.until("item.read", &json!({"id": id}), &[], |_| true);
         self.line("nas", "dm:bob", "back again", &[("desk", "dm:carol")]);
     }
-
-    /// The end, once nothing moves any more.
-    pub(crate) fn settled_end(&self) -> Value {
-        let mut last = self.end();
-        for _ in 0..600 {
-            let unsettled = last.to_string().contains(" sent\"");
-            std::thread::sleep(std::time::Duration::from_millis(if unsettled { 100 } else { 300 }));
-            let now = self.end();
-            if now == last && !unsettled {
-                break;
-            }
-            last = now;
-        }
-        last
-    }
-
-    fn end(&self) -> Value {
-        let mut end = Map::new();
-        for (home, person, label) in MACHINES {
-            let actor = self.at(home);
-            let mut machine = Map::new();
-            let status = actor.call("device.status", &json!({}), &[]);
-            machine.insert("binding".to_owned(), status["binding"].clone());
-            machine.insert("alarm".to_owned(), status["alarm"].clone());
-            if status["binding"] == "bound" {
-                machine.insert("rooms".to_owned(), rooms(actor));
-                let grants = actor.call("grant.list", &json!({}), &[]);
-                let mut grants: Vec<_> = grants["grants"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(|grant| json!([grant["subject"], grant["ask"]]))
-                    .collect();
-                grants.sort_by_key(Value::to_string);
-                machine.insert("grants".to_owned(), grants.into());
-                let requests = actor.call("request.list", &json!({}), &[]);
-                machine.insert("asks".to_owned(), json!(requests["asks"].as_array().unwrap().len()));
-            }
-            end.insert(format!("{person}@{label}"), machine.into());
-        }
-        for (name, actor) in
-            [("planner", &self.planner), ("builder", &self.builder), ("tester", &self.tester)]
-        {
-            end.insert(name.to_owned(), session(actor));
-        }
-        end.into()
-    }
-}
-
-/// Every chat of a machine: who said what, and how far it came.
-fn rooms(actor: &Actor) -> Value {
-    let mut rooms = BTreeMap::new();
-    let listed = actor.call("conv.list", &json!({}), &[]);
-    for room in listed["conversations"].as_array().unwrap() {
-        let name = room["conversation"].as_str().unwrap();
-        let read = actor.call("conv.read", &json!({"conversation": name, "limit": 100}), &["not_found"]);
-        let Some(lines) = read["lines"].as_array() else { continue };
-        let lines: Vec<_> = lines
-            .iter()
-            .map(|line| {
-                let state = line.get("state").and_then(Value::as_str).unwrap_or("");
-                json!(
-                    format!(
-                        "{}: {} {state}",
-                        line["person"].as_str().unwrap(),
-                        line["text"].as_str().unwrap()
-                    )
-                    .trim()
-                )
-            })
-            .collect();
-        rooms.insert(name.to_owned(), (lines, room["persons"].clone()));
-    }
-    json!(rooms)
-}
-
-/// A session's inbox and tasks, in the order they came.
-fn session(actor: &Actor) -> Value {
-    let inbox = actor.call("inbox.list", &json!({"limit": 200}), &[]);
-    let mut items: Vec<_> = inbox["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| {
-            json!([item["kind"], item["from"]["address"], item["preview"], item["consent"], item["stage"]])
-        })
-        .collect();
-    items.reverse();
-    let tasks = actor.call("task.list", &json!({"limit": 100}), &[]);
-    let mut tasks: Vec<_> = tasks["tasks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|task| json!([task["title"], task["role"], task["state"], task["statusPreview"]]))
-        .collect();
-    tasks.sort_by_key(Value::to_string);
-    json!({"inbox": items, "tasks": tasks})
 }
