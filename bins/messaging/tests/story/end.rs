@@ -4,7 +4,7 @@ use crate::actor::Actor;
 use crate::script::{MACHINES, Story};
 use crate::world::PATIENCE;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// How long nothing may change before what is there counts as the end: longer than a link's first waits.
@@ -35,11 +35,19 @@ impl Story {
         for (home, person, label) in MACHINES {
             end.insert(format!("{person}@{label}"), machine(self.at(home)));
         }
+        let heads: BTreeSet<_> =
+            ["laptop", "tower", "desk", "nas"].map(|home| head(self.at(home))).into_iter().collect();
+        end.insert("rosters".to_owned(), json!(heads.len()));
         for (name, actor) in self.sessions() {
             end.insert(name.to_owned(), session(actor, &self.sent_by(name)));
         }
         end.into()
     }
+}
+
+/// The roster's head. How long the roster is depends on what was tried twice.
+fn head(actor: &Actor) -> String {
+    actor.call("team.info", &json!({}), &[])["head"].to_string()
 }
 
 fn machine(actor: &Actor) -> Value {
@@ -52,8 +60,12 @@ fn machine(actor: &Actor) -> Value {
     }
     let status = actor.call("daemon.status", &json!({}), &[]);
     machine.insert("waiting".to_owned(), status["outbox"]["waiting"].clone());
-    machine.insert("head".to_owned(), status["team"]["head"]["seq"].clone());
     machine.insert("divergence".to_owned(), status["divergence"].clone());
+    let info = actor.call("team.info", &json!({}), &[]);
+    let members = texts(&info["members"], |member| {
+        format!("{}@{} ({})", text(&member["person"]), text(&member["label"]), text(&member["role"]))
+    });
+    machine.insert("members".to_owned(), sorted(members));
     machine.insert("rooms".to_owned(), rooms(actor));
     let grants = actor.call("grant.list", &json!({}), &[]);
     let grants = texts(&grants["grants"], |grant| {

@@ -49,6 +49,16 @@ impl Process {
         Self::start_in(&[], arguments, ready, log)
     }
 
+    /// Starts the program and kills it again after `life`, however far it came.
+    pub(crate) fn flash(arguments: &[&str], life: Duration, log: &Path) {
+        let log = File::options().create(true).append(true).open(log).unwrap();
+        let mut command = Command::new(program());
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let child = command.spawn().unwrap();
+        std::thread::sleep(life);
+        drop(Self { child, ready: String::new() });
+    }
+
     /// As [`Process::start`], with an environment besides its own.
     pub(crate) fn start_in(
         environment: &[(&str, &str)],
@@ -169,6 +179,13 @@ impl World {
         self.relay = Some(process);
     }
 
+    /// Starts the relay and kills it again after `life`, however far it came.
+    pub(crate) fn flash_relay(&self, life: Duration) {
+        let (db, listen) = (self.path("relay.db"), format!("127.0.0.1:{}", self.port));
+        let arguments = ["relay", "--listen", &listen, "--db", db.to_str().unwrap()];
+        Process::flash(&arguments, life, &self.path("relay.log"));
+    }
+
     pub(crate) fn relay(&mut self) -> &mut Process {
         self.relay.as_mut().unwrap()
     }
@@ -193,6 +210,13 @@ impl World {
             Some((_, slot)) => *slot = Some(process),
             None => self.daemons.push((name.to_owned(), Some(process))),
         }
+    }
+
+    /// Starts the daemon of the home `name` and kills it again after `life`, however far it came.
+    pub(crate) fn flash_daemon(&self, name: &str, life: Duration) {
+        let home = self.path(name);
+        let arguments = ["--home", home.to_str().unwrap(), "daemon", "run"];
+        Process::flash(&arguments, life, &self.path(&format!("{name}.log")));
     }
 
     pub(crate) fn daemon(&mut self, name: &str) -> &mut Process {
