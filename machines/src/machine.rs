@@ -135,6 +135,12 @@ impl Step {
         Self { mono, wall, entropy, drawn: RefCell::new(Vec::new()) }
     }
 
+    /// The step's entropy, for a capture: whoever has it knows every key and nonce drawn from it.
+    #[must_use]
+    pub const fn entropy(&self) -> &[u8; 32] {
+        &self.entropy
+    }
+
     /// Draws `N` bytes for `label`. Each draw of one label within a step is fresh.
     pub fn draw<const N: usize>(&self, label: Label) -> [u8; N] {
         let mut drawn = self.drawn.borrow_mut();

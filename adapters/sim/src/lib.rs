@@ -6,6 +6,7 @@
 //! - [`chaos`]: random teams under random faults, run from a seed, and what must hold at the end.
 //! - [`plan`]: explicit plans of actions and faults, drawn from a seed or from bytes, or written by hand.
 //! - [`run`]: plays a plan and holds the world to every invariant of [`invariants`]; [`shrink`] makes a failing one small.
+//! - [`replay`]: plays the capture of a real service.
 //! - [`mod@json`]: reading the values that clients see.
 //!
 //! All is a function of the seed: no clock, no threads, no randomness of the system.
@@ -18,6 +19,7 @@ pub mod json;
 mod net;
 pub mod node;
 pub mod plan;
+pub mod replay;
 pub mod run;
 pub mod shrink;
 pub mod source;

@@ -2,8 +2,10 @@
 //!
 //! Nothing here decides anything the protocol speaks of. [`driver`] feeds events into a machine and holds its
 //! effects until what it wrote is durable in the [`store`]; [`relay`] and [`daemon`] turn sockets into events and
-//! effects into bytes; [`client`] is the other end of the daemon's sockets.
+//! effects into bytes; [`client`] is the other end of the daemon's sockets;
+//! [`capture`] keeps what a machine is given and says.
 
+pub mod capture;
 pub mod client;
 pub mod clock;
 pub mod daemon;

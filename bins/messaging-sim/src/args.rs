@@ -19,6 +19,7 @@ pub(crate) enum Command {
     Shrink(Shrink),
     Explain(Explain),
     Plan(Print),
+    Replay(Replay),
 }
 
 /// Play plans: from seeds, or one from a file. Every plan is played twice, and every released effect compared.
@@ -46,6 +47,9 @@ pub(crate) struct Run {
     /// print what the runs reached: codes, moves, operations
     #[argh(switch)]
     pub(crate) coverage: bool,
+    /// go on after a seed that fails; each failing seed is named, and none shrunk
+    #[argh(switch)]
+    pub(crate) keep_going: bool,
     /// print nothing but failures and the sum
     #[argh(switch)]
     pub(crate) quiet: bool,
@@ -100,6 +104,21 @@ pub(crate) struct Print {
     /// over how many virtual days they spread (default: 20 minutes)
     #[argh(option)]
     pub(crate) days: Option<u64>,
+}
+
+/// Play the capture of a relay or a daemon: the same machine must say the same, byte for byte.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "replay")]
+pub(crate) struct Replay {
+    /// the capture's file
+    #[argh(positional)]
+    pub(crate) file: PathBuf,
+    /// stop after this event, counted from 1
+    #[argh(option)]
+    pub(crate) until: Option<u64>,
+    /// print every event and what came of it; this shows what people wrote
+    #[argh(switch)]
+    pub(crate) dump: bool,
 }
 
 /// Reads `A..B`.

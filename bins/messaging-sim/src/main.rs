@@ -1,7 +1,9 @@
-//! `messaging-sim`: simulated teams of messaging machines under faults, from seeds or from plans.
+//! `messaging-sim`: simulated teams of messaging machines under faults, from seeds or from plans; and captures of real ones,
+//! played again.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
+mod replay;
 mod run;
 
 use args::{Args, Command};
@@ -14,6 +16,7 @@ fn main() -> ExitCode {
         Command::Shrink(args) => run::shrink(&args),
         Command::Explain(args) => run::explain(&args),
         Command::Plan(args) => run::plan(&args),
+        Command::Replay(args) => replay::replay(&args),
     };
     done.unwrap_or_else(|usage| {
         eprintln!("messaging-sim: {usage}");

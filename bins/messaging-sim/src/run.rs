@@ -8,6 +8,7 @@ use messaging_sim::run::{Failure, Outcome, explained, play, play_twice};
 use messaging_sim::{Plan, Profile, shrink as smaller};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// Over how long a plan's items spread unless `--days` says otherwise.
 const SPAN_MS: u64 = 20 * 60_000;
@@ -26,7 +27,7 @@ fn of_seed(seed: u64, profile: Profile, steps: usize, days: Option<u64>) -> Plan
 }
 
 /// Panics are findings that are reported with their plan; their own message would only come twice.
-fn quietly<T>(run: impl FnOnce() -> T) -> T {
+pub(crate) fn quietly<T>(run: impl FnOnce() -> T) -> T {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let ran = run();
@@ -85,7 +86,8 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, String> {
         (Some(seed), None) => seed..=seed,
         (None, seeds) => seeds.clone().unwrap_or(0..=19),
     };
-    let (mut runs, mut sends, mut hours, mut coverage) = (0_u64, 0, 0, Coverage::default());
+    let (mut runs, mut sends, mut ms, mut coverage) = (0_u64, 0, 0, Coverage::default());
+    let (mut bad, start) = (Vec::new(), Instant::now());
     for seed in seeds {
         let place = usize::try_from(seed % 3).unwrap_or(0);
         let profile = args.profile.unwrap_or(Profile::ALL[place]);
@@ -94,6 +96,11 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, String> {
         let ran = quietly(|| if args.once { play(&plan, false) } else { play_twice(&plan) });
         let outcome = match ran {
             Ok(outcome) => outcome,
+            Err(failure) if args.keep_going => {
+                eprintln!("messaging-sim: {name}: {failure}");
+                bad.push(name);
+                continue;
+            }
             Err(failure) => return Ok(failed(&name, &plan, &failure)),
         };
         if !args.quiet {
@@ -108,13 +115,23 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, String> {
         }
         runs += 1;
         sends += outcome.sends;
-        hours += outcome.virtual_ms / 3_600_000;
+        ms += outcome.virtual_ms;
         coverage.merge(outcome.coverage);
     }
     let times = if args.once { "once" } else { "twice with the same effects" };
-    println!("{runs} seeds, each played {times}; {sends} sends, {hours} virtual hours in all");
+    // Both runs of a seed count.
+    let hours = ms as f64 / 3_600_000.0 * if args.once { 1.0 } else { 2.0 };
+    let took = start.elapsed().as_secs_f64();
+    println!(
+        "{runs} seeds, each played {times}; {sends} sends, {hours:.1} virtual hours in {took:.1} s: {:.0} an hour",
+        hours / took * 3_600.0
+    );
     if args.coverage {
         print!("{}", coverage.page());
+    }
+    if !bad.is_empty() {
+        eprintln!("messaging-sim: {} seeds failed: {}", bad.len(), bad.join(", "));
+        return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::{complain, page};
 use crate::flags::{Flag, Flags, help};
-use crate::relay::{log_level, version};
+use crate::relay::{capture, log_level, version};
 use messaging_machines::daemon::schema::SCHEMA;
 use messaging_smol::daemon::DaemonOptions;
 use messaging_smol::home::Home;
@@ -23,6 +23,18 @@ pub(crate) static FLAGS: &[Flag] = &[
         name: "log-level",
         value: "error|warn|info|debug",
         help: "how much to log, as JSON lines on stderr and in logs/messagingd.log (default info)",
+        repeats: false,
+    },
+    Flag {
+        name: "capture",
+        value: "<path>",
+        help: "keep everything the daemon is given and says here, for replay: SECRET (default $MESSAGING_CAPTURE, else off)",
+        repeats: false,
+    },
+    Flag {
+        name: "capture-bytes",
+        value: "<n>",
+        help: "bytes of that file before a new one begins (default $MESSAGING_CAPTURE_BYTES, else 268435456)",
         repeats: false,
     },
     Flag { name: "version", value: "", help: "print the version; with --json as JSON", repeats: false },
@@ -49,8 +61,13 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 
 /// Runs the daemon with these flags, as `program`; `home` is a home found before the flags.
 pub(crate) fn run(program: &str, home: Option<&Path>, arguments: &[&str]) -> ExitCode {
-    // The home's own variable is read by `Home::from_env`; no other flag has an environment form.
-    let flags = match Flags::read(FLAGS, arguments, |_| None) {
+    // The home's own variable is read by `Home::from_env`; the other flags have no environment form.
+    let environment = |name: &str| match name {
+        "capture" => std::env::var("MESSAGING_CAPTURE").ok(),
+        "capture-bytes" => std::env::var("MESSAGING_CAPTURE_BYTES").ok(),
+        _ => None,
+    };
+    let flags = match Flags::read(FLAGS, arguments, environment) {
         Ok(flags) => flags,
         Err(error) => return bad(program, &error.to_string()),
     };
@@ -68,15 +85,16 @@ pub(crate) fn run(program: &str, home: Option<&Path>, arguments: &[&str]) -> Exi
         page(&version("messagingd", SCHEMA, flags.has("json")));
         return ExitCode::SUCCESS;
     }
-    let level = match log_level(&flags) {
-        Ok(level) => level,
+    let (level, capture) = match log_level(&flags).and_then(|level| Ok((level, capture(&flags)?))) {
+        Ok(both) => both,
         Err(error) => return bad(program, &error.to_string()),
     };
     let home = flags.one("home").map(Path::new).or(home).map(Home::new).or_else(Home::from_env);
     let Some(home) = home else {
         return bad(program, "there is no home: set --home, $MESSAGING_HOME or $HOME");
     };
-    messaging_smol::daemon::run(&DaemonOptions { log_level: level, ..DaemonOptions::new(home) }).into()
+    messaging_smol::daemon::run(&DaemonOptions { log_level: level, capture, ..DaemonOptions::new(home) })
+        .into()
 }
 
 fn bad(program: &str, message: &str) -> ExitCode {

@@ -5,6 +5,7 @@ use crate::flags::{BadFlags, Flag, Flags, help};
 use messaging_machines::relay::limits::Limits;
 use messaging_machines::relay::schema::opening::SCHEMA;
 use messaging_proto::key::MachineId;
+use messaging_smol::capture::{CAPTURE_BYTES, CaptureOptions};
 use messaging_smol::log::Level;
 use messaging_smol::relay::{RelayOptions, TlsFiles};
 use std::ffi::OsString;
@@ -41,6 +42,12 @@ pub(crate) static FLAGS: &[Flag] = &[
     },
     flag("metrics", "<host>:<port>", "serve GET /metrics here (default: off); keep it private"),
     flag("log-level", "error|warn|info|debug", "how much to log, as JSON lines on stderr (default info)"),
+    flag(
+        "capture",
+        "<path>",
+        "keep everything the relay is given and says here, for replay: SECRET (default: off)",
+    ),
+    flag("capture-bytes", "<n>", "bytes of that file before a new one begins (default 268435456)"),
     flag(
         "tls-cert",
         "<path>",
@@ -171,6 +178,7 @@ fn options(flags: &Flags) -> Result<RelayOptions, BadFlags> {
         limits: limits(flags)?,
         metrics,
         log_level: log_level(flags)?,
+        capture: capture(flags)?,
         ..RelayOptions::new(listen, PathBuf::from(flags.one("db").unwrap_or("./relay.db")))
     })
 }
@@ -179,6 +187,12 @@ fn options(flags: &Flags) -> Result<RelayOptions, BadFlags> {
 pub(crate) fn log_level(flags: &Flags) -> Result<Level, BadFlags> {
     Level::parse(flags.one("log-level").unwrap_or("info"))
         .ok_or(BadFlags::Value("log-level", "error, warn, info or debug"))
+}
+
+/// `--capture` and `--capture-bytes`.
+pub(crate) fn capture(flags: &Flags) -> Result<Option<CaptureOptions>, BadFlags> {
+    let bytes = flags.limit("capture-bytes", CAPTURE_BYTES)?;
+    Ok(flags.one("capture").map(|path| CaptureOptions { path: path.into(), bytes }))
 }
 
 /// A limit of the relay that a flag sets.

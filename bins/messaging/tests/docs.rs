@@ -28,6 +28,7 @@ const STRICT: &[&str] = &[
     "docs/security.md",
     "docs/troubleshooting.md",
     "docs/protocol.md",
+    "docs/replay.md",
 ];
 
 /// Commands of `sh` blocks, which something else runs.
@@ -142,6 +143,13 @@ impl Machines {
         for name in ["messaging", "messagingd", "messaging-relay", "messaging-mcp"] {
             std::os::unix::fs::symlink(programs.join(name), tools.join(name)).unwrap();
         }
+        let simulator = programs.join("messaging-sim");
+        if !simulator.is_file() {
+            // `cargo test --workspace` made it; a test of one package alone did not.
+            let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+            assert!(cargo.args(["build", "-p", "messaging-sim-cli"]).status().unwrap().success());
+        }
+        std::os::unix::fs::symlink(simulator, tools.join("messaging-sim")).unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         Self { folder, tools, port, background: Vec::new(), last: BTreeMap::new(), used: Vec::new() }
     }
@@ -292,6 +300,11 @@ fn troubleshooting() {
 #[test]
 fn protocol() {
     page("docs/protocol.md");
+}
+
+#[test]
+fn replay() {
+    page("docs/replay.md");
 }
 
 /// The commands of this page make users and change owners. They run in a container's root alone, with numbers for the users.

@@ -146,6 +146,7 @@ fn the_tables_of_events_and_metrics_are_complete() {
     let mut source = String::new();
     sources("adapters/smol/src/relay", &mut source);
     sources("adapters/smol/src/driver", &mut source);
+    sources("adapters/smol/src/capture", &mut source);
     let guide = guide();
     let logged = Regex::new(r#"log[ \n]*\.(?:error|warn|info)\([ \n]*"([a-z_.]+)""#).unwrap();
     let events: BTreeSet<String> = logged.captures_iter(&source).map(|found| found[1].to_owned()).collect();

@@ -68,6 +68,8 @@ pub struct Facts {
     pub held: BTreeMap<usize, BTreeSet<String>>,
     /// The machines each daemon's own roster said were removed before the step that is looked at.
     pub removed: BTreeMap<usize, BTreeSet<String>>,
+    /// The daemons whose relay lied to them: it dropped, swapped or repeated frames.
+    pub lied: BTreeSet<usize>,
     /// Texts that only the ends of a conversation may see all begin with this.
     pub secret: &'static str,
 }

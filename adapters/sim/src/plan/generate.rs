@@ -177,7 +177,7 @@ fn fault(source: &mut impl Source, swarm: &Swarm, count: usize) -> Act {
         12 => Act::FailSaves { node, count: 1 + source.below(3) },
         13 => Act::Skew {
             node: source.below(count + 1),
-            ms: source.one(&[0, 60_000, -60_000, 299_000, -299_000]),
+            ms: source.one(&[0, 60_000, -60_000, 140_000, -140_000, 299_000, -299_000]),
         },
         _ => match source.below(3) {
             0 => Act::CutAppend {},

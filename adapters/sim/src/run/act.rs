@@ -100,8 +100,15 @@ impl Play {
 
     fn fault(&mut self, act: &Act) {
         let count = self.world.nodes.len();
-        let world = &mut self.world;
         let a = |node: &usize| node % count;
+        if let Act::Drop { node, .. }
+        | Act::Swap { node }
+        | Act::Replay { node, .. }
+        | Act::Stale { node, .. } = act
+        {
+            self.seen.borrow_mut().facts.lied.insert(a(node));
+        }
+        let world = &mut self.world;
         match act {
             Act::Reach { node, up } => world.reach_from(a(node), *up),
             Act::Reset { node } => {

@@ -4,6 +4,7 @@ use super::Play;
 use crate::chaos;
 use messaging_machines::relay::schema;
 use messaging_machines::store::MemoryBase;
+use messaging_proto::limits::CLOCK_SKEW_MS;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
@@ -92,6 +93,16 @@ impl Play {
         })
     }
 
+    /// Whether the clocks of two machines and the relay between them were ever further apart than the protocol allows
+    /// (`messaging/1 §5`): what one wrote may have come before its time to another, which refuses it then, and a receipt
+    /// is not answered.
+    fn apart(&self, a: usize, b: usize) -> bool {
+        let all = [self.skews[a], self.skews[b], self.skews[self.machines.len()]];
+        let (least, most) =
+            all.iter().fold((0, 0), |(low, high), (least, most)| (low.min(*least), high.max(*most)));
+        u64::try_from(most - least).is_ok_and(|most| most > CLOCK_SKEW_MS)
+    }
+
     /// Everything that was accepted, or acked by the relay, has come somewhere.
     fn settled(&self, live: &[usize]) -> Checked {
         let stages: Vec<BTreeMap<String, String>> = self
@@ -107,7 +118,10 @@ impl Play {
                 rows(&node.base, "sent").iter().map(|(key, row)| (id(key), stage(row))).collect()
             })
             .collect();
-        for sent in self.sends.iter().filter(|sent| live.contains(&sent.from) && live.contains(&sent.to)) {
+        let held_to = |sent: &&super::Sent| {
+            live.contains(&sent.from) && live.contains(&sent.to) && !self.apart(sent.from, sent.to)
+        };
+        for sent in self.sends.iter().filter(held_to) {
             let stage = stages[sent.from].get(&sent.id).map(String::as_str);
             // A row may be gone after `retention.sentDays`.
             let settled = stage.is_none_or(|stage| !["accepted", "relayed"].contains(&stage));
@@ -120,7 +134,10 @@ impl Play {
             let Some(stored) = seen.facts.stored.get(id) else { continue };
             let number =
                 |machine: &String| live.iter().copied().find(|number| self.machines[*number] == *machine);
-            let (Some(to), Some(_)) = (number(&stored.to), number(&stored.from)) else { continue };
+            let (Some(to), Some(from)) = (number(&stored.to), number(&stored.from)) else { continue };
+            if self.apart(from, to) {
+                continue;
+            }
             let ended = stored.exp.is_some_and(|exp| exp < self.world.wall);
             let dealt = seen.facts.seen.get(&to).is_some_and(|seen| seen.contains(id));
             need(dealt || ended, "relayed-is-delivered", || {
@@ -144,7 +161,7 @@ impl Play {
             }
         }
         for (task, sides) in states {
-            let same = sides.windows(2).all(|two| two[0].2 == two[1].2);
+            let same = sides.windows(2).all(|two| two[0].2 == two[1].2 || self.apart(two[0].0, two[1].0));
             need(same, "tasks-agree", || format!("task {task}: {sides:?}"))?;
         }
         Ok(())

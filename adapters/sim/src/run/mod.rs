@@ -10,7 +10,7 @@ use crate::coverage::Coverage;
 use crate::explain;
 use crate::invariants::{Invariants, Watcher};
 use crate::json::{at, text};
-use crate::plan::Plan;
+use crate::plan::{Act, Plan};
 use crate::world::World;
 use agents::Agent;
 use messaging_proto::hash::Hash;
@@ -70,6 +70,8 @@ struct Play {
     removed: BTreeSet<usize>,
     sends: Vec<Sent>,
     words: u64,
+    /// The least and the most each clock is ahead by, at any time of the plan.
+    skews: Vec<(i64, i64)>,
 }
 
 /// Plays a plan. With `trace` the outcome, or the failure, has a timeline.
@@ -133,6 +135,7 @@ fn played(plan: &Plan, seen: &Rc<RefCell<Invariants>>) -> Result<Outcome, (Strin
         removed: BTreeSet::new(),
         sends: Vec::new(),
         words: 0,
+        skews: skews(plan),
     };
     for number in 0..names.len() {
         play.open(number);
@@ -157,6 +160,18 @@ fn played(plan: &Plan, seen: &Rc<RefCell<Invariants>>) -> Result<Outcome, (Strin
         coverage: seen.coverage.clone(),
         trace: Vec::new(),
     })
+}
+
+/// The least and the most each machine's clock is ahead by, and the relay's last.
+fn skews(plan: &Plan) -> Vec<(i64, i64)> {
+    let of = |number: usize| {
+        let set = plan.items.iter().filter_map(move |item| match item.act {
+            Act::Skew { node, ms } if node == number => Some(ms),
+            _ => None,
+        });
+        set.fold((0, 0), |(least, most), ms| (ms.min(least), ms.max(most)))
+    };
+    (0..=plan.head.machines.len()).map(of).collect()
 }
 
 fn own_id(world: &mut World, number: usize) -> String {

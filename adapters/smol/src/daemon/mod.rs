@@ -19,6 +19,7 @@ mod wake;
 pub use run::run;
 pub use service::{Running, StartError, start};
 
+use crate::capture::CaptureOptions;
 use crate::home::Home;
 use crate::log::Level;
 
@@ -29,6 +30,8 @@ pub struct DaemonOptions {
     pub home: Home,
     /// The loudest log lines.
     pub log_level: Level,
+    /// Where everything the machine is given and says is kept: a secret file.
+    pub capture: Option<CaptureOptions>,
     /// The release.
     pub version: String,
 }
@@ -37,6 +40,6 @@ impl DaemonOptions {
     /// The defaults, for this release.
     #[must_use]
     pub fn new(home: Home) -> Self {
-        Self { home, log_level: Level::Info, version: env!("CARGO_PKG_VERSION").to_owned() }
+        Self { home, log_level: Level::Info, capture: None, version: env!("CARGO_PKG_VERSION").to_owned() }
     }
 }

@@ -6,6 +6,7 @@ use super::perform::{Performer, Shared, Wired};
 use super::snapshot::Copier;
 use super::sockets::{self, Sockets};
 use super::{DaemonOptions, ipc};
+use crate::capture::Capture;
 use crate::client::{Hello, IPC_PROTOCOL};
 use crate::driver::{Bounds, Driver, Events, Failed, Health, Setup};
 use crate::home::{HomeError, private_directory};
@@ -14,8 +15,9 @@ use crate::store::{Location, OpenError, Options, RedbStore, Refusal, Schema};
 use async_executor::{Executor, Task};
 use async_io::{Async, Timer, block_on};
 use messaging_machines::Machine;
+use messaging_machines::capture::{DaemonOrigin, Origin};
 use messaging_machines::daemon::io::{Effect, Event, IpcId, Tier};
-use messaging_machines::daemon::{Config, Daemon};
+use messaging_machines::daemon::{Config, Daemon, schema};
 use messaging_proto::Code;
 use messaging_proto::identity::Identity;
 use std::collections::BTreeSet;
@@ -124,6 +126,11 @@ where
     sockets::share(home, group)?;
     let Sockets { agent, admin, files } = sockets::listen(home, group)?;
     let pid = std::process::id();
+    let capture =
+        options.capture.clone().map(|capture| Capture::open(capture, schema::TABLES, &log)).transpose();
+    let capture =
+        capture.map_err(|error| StartError::failed(Code::Internal, &format!("capture: {error}")))?;
+    let built = capture.as_ref().map(Capture::built);
     let shared = Arc::new(Shared {
         ipc: ipc::Ipc::default(),
         links: super::link::Links::default(),
@@ -142,6 +149,15 @@ where
             // The first machine waits until its effects have somewhere to go.
             let _ = begun.recv();
             let parts = for_build.parts();
+            if let Some(built) = &built {
+                built.note(Origin::Daemon(Box::new(DaemonOrigin {
+                    settings: parts.settings.to_text(),
+                    version: version.clone(),
+                    pid,
+                    identity: parts.identity.as_ref().map(Identity::export),
+                    pairing: parts.pairing.as_ref().map(Identity::export),
+                })));
+            }
             build(
                 Config { settings: parts.settings, version: version.clone(), pid },
                 parts.identity,
@@ -158,6 +174,7 @@ where
         },
         bounds: Bounds::default(),
         log: log.clone(),
+        capture,
         ended,
     })
     .map_err(|error| StartError::failed(Code::Internal, &error))?;

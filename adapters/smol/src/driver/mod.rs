@@ -31,6 +31,7 @@ mod tests;
 
 pub use health::{COMMIT_BUCKETS_MICROS, Health, Histogram};
 
+use crate::capture::Capture;
 use crate::clock;
 use crate::entropy::NoEntropy;
 use crate::log::Log;
@@ -57,6 +58,12 @@ pub trait Perform<M: Machine>: Send + 'static {
     /// The machine is gone. `lost` are the events it took in batches that are not known to be durable, in order;
     /// `unsaid` the effects nobody saw. Peers are told "try again", never "not done".
     fn reset(&mut self, lost: Vec<Self::Receipt>, unsaid: Vec<M::Effect>);
+
+    /// The machine is gone although nothing failed: another takes its place at once, over the same rows. Nothing was
+    /// lost, and nothing is unsaid.
+    fn renew(&mut self) {
+        self.reset(Vec::new(), Vec::new());
+    }
 
     /// An event arrived while there is no machine.
     fn refuse(&mut self, event: M::Event);
@@ -127,6 +134,8 @@ pub struct Setup<M: Machine, P> {
     pub bounds: Bounds,
     /// Log lines of the driver itself.
     pub log: Log,
+    /// Where everything the machine is given and says is kept, if anywhere. `build` says what each machine is built from.
+    pub capture: Option<Capture>,
     /// Called when its thread ends, however it does.
     pub ended: Box<dyn FnOnce() + Send>,
 }

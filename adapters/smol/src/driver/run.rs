@@ -2,6 +2,7 @@
 
 use super::batch::{Batch, Committer, Committing, Done};
 use super::{Bounds, Flow, Health, Perform, Queued, Reopen, Setup, park};
+use crate::capture::Capture;
 use crate::clock;
 use crate::entropy::{Entropy, NoEntropy};
 use crate::log::Log;
@@ -36,6 +37,7 @@ pub(super) struct Run<M: Machine, P: Perform<M>> {
     pub(super) health: Arc<Health>,
     pub(super) entropy: Entropy,
     committer: Committer,
+    capture: Option<Capture>,
     mono: Mono,
     /// Events in a batch, as it was of late.
     usual: usize,
@@ -63,6 +65,8 @@ struct Session<M: Machine, P: Perform<M>> {
 enum End {
     /// The machine is done, or nobody sends events any more.
     Stopped,
+    /// A new file of a capture begins, with a new machine.
+    Renewed,
     Store(StoreFault),
     Entropy(NoEntropy),
 }
@@ -98,17 +102,18 @@ pub(super) fn run<M: Machine, P: Perform<M>>(
         health: Arc::clone(health),
         entropy: Entropy::new(),
         committer,
+        capture: setup.capture,
         mono: clock::mono(),
         usual: 0,
         lingered: false,
     };
-    let mut store = match setup.store {
+    let mut store = Arc::new(match setup.store {
         Ok(store) => store,
         Err(fault) => match run.recover(fault, 0)? {
             Some(store) => store,
             None => return Ok(()),
         },
-    };
+    });
     loop {
         let mut session = run.begin(store);
         let fault = match run.serve(&mut session) {
@@ -116,24 +121,32 @@ pub(super) fn run<M: Machine, P: Perform<M>>(
                 run.close(session);
                 return Ok(());
             }
+            End::Renewed => {
+                store = Arc::clone(&session.store);
+                run.lose(session, true);
+                continue;
+            }
             End::Entropy(error) => return Err(error),
             End::Store(fault) => fault,
         };
-        let commits = run.lose(session);
+        let commits = run.lose(session, false);
         match run.recover(fault, commits)? {
-            Some(again) => store = again,
+            Some(again) => store = Arc::new(again),
             None => return Ok(()),
         }
     }
 }
 
 impl<M: Machine, P: Perform<M>> Run<M, P> {
-    fn begin(&mut self, store: RedbStore) -> Session<M, P> {
-        let store = Arc::new(store);
+    fn begin(&mut self, store: Arc<RedbStore>) -> Session<M, P> {
         self.health.set_store(Some(&store));
+        let (machine, reader) = ((self.build)(), store.reader());
+        if let Some(capture) = &mut self.capture {
+            capture.begin(&reader);
+        }
         Session {
-            machine: (self.build)(),
-            reader: store.reader(),
+            machine,
+            reader,
             store,
             open: Batch::new(),
             committing: None,
@@ -171,6 +184,9 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         {
             return Ok(Flow::Stop);
         }
+        if self.capture.as_ref().is_some_and(Capture::full) {
+            return self.renew(session);
+        }
         let now_micros = clock::mono_micros();
         let full = session.open.full(&self.bounds, now_micros);
         if session.committing.is_none() && !session.open.writes.is_empty() {
@@ -196,6 +212,15 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         }
     }
 
+    /// Ends what is open, and then the machine.
+    fn renew(&mut self, session: &mut Session<M, P>) -> Result<Flow, End> {
+        if session.committing.is_some() {
+            let done = self.committer.wait_done();
+            return self.committed(session, done);
+        }
+        if session.open.writes.is_empty() { Err(End::Renewed) } else { self.commit_here(session) }
+    }
+
     /// Waits a moment for more when the batches before this one were large, so that there is more to come: the sync
     /// is what costs, and senders that wait for their acks send again when they have them. Whether more came.
     fn linger(&mut self, session: &mut Session<M, P>) -> bool {
@@ -219,8 +244,11 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         self.committed(session, done)
     }
 
-    /// Remembers how large batches are of late.
+    /// Remembers how large batches are of late, and what is in this one.
     fn count(&mut self, session: &Session<M, P>) {
+        if let Some(capture) = &mut self.capture {
+            capture.batch(&session.open.writes);
+        }
         self.lingered = false;
         self.usual = (self.usual * 3 + session.open.events()).div_ceil(4);
     }
@@ -235,6 +263,9 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
     }
 
     fn committed(&mut self, session: &mut Session<M, P>, done: Done) -> Result<Flow, End> {
+        if let Some(capture) = &mut self.capture {
+            capture.done(done.result.is_ok());
+        }
         done.result.map_err(|fault| {
             session.failed = true;
             End::Store(fault)
@@ -265,11 +296,17 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         self.mono = self.mono.max(clock::mono());
         let step = Step::new(self.mono, clock::wall(), self.entropy.draw()?);
         let receipt = self.perform.receipt(&event);
+        if let Some(capture) = &mut self.capture {
+            capture.event::<M>(&step, &event);
+        }
         let before = session.open.writes.bytes();
         let committing = session.committing.as_ref().map(|batch| &*batch.writes);
         let mut txn = Txn::new(&session.reader, committing, &mut session.open.writes);
         let handled = session.machine.handle(&step, event, &mut txn, &mut session.out);
         let effects = session.out.take();
+        if let Some(capture) = &mut self.capture {
+            capture.effects::<M>(handled.is_ok(), &effects);
+        }
         session.stirred = !effects.is_empty() || session.open.writes.bytes() != before;
         if session.committing.is_none() && session.open.writes.is_empty() && handled.is_ok() {
             return Ok(self.say(effects));
@@ -354,7 +391,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
     }
 
     /// Makes durable what is still open and closes the store.
-    fn close(&self, session: Session<M, P>) {
+    fn close(&mut self, session: Session<M, P>) {
         let Session { machine, reader, store, open, committing, .. } = session;
         drop((machine, reader));
         self.health.set_store(None);
@@ -365,6 +402,9 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         if result.is_ok() && !open.writes.is_empty() {
             result = store.commit(&open.writes);
         }
+        if let Some(capture) = &mut self.capture {
+            capture.end(&open.writes, result.is_ok());
+        }
         self.health.closed.store(true, Ordering::Relaxed);
         let result = result.and_then(|()| Arc::into_inner(store).map_or(Ok(()), RedbStore::close));
         if let Err(fault) = result {
@@ -374,14 +414,18 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
 
     /// Drops the machine and both batches, and hands the adapter what nobody will answer. The counter of the last
     /// commit that is known to be durable.
-    fn lose(&mut self, session: Session<M, P>) -> u64 {
+    fn lose(&mut self, session: Session<M, P>, renewed: bool) -> u64 {
         let Session { machine, reader, store, open, committing, failed, .. } = session;
         drop((machine, reader));
         self.health.set_store(None);
         let (mut lost, mut unsaid) = (Vec::new(), Vec::new());
         if let Some(batch) = committing {
             // A read failed while this one was on its way; it may still arrive.
-            if !failed && self.committer.wait_done().result.is_ok() {
+            let durable = !failed && self.committer.wait_done().result.is_ok();
+            if let Some(capture) = self.capture.as_mut().filter(|_| !failed) {
+                capture.done(durable);
+            }
+            if durable {
                 self.say(batch.effects);
             } else {
                 lost.extend(batch.receipts);
@@ -392,7 +436,14 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         unsaid.extend(open.effects);
         let commits = store.commits();
         drop(store);
-        self.perform.reset(lost, unsaid);
+        if let Some(capture) = &mut self.capture {
+            capture.lost();
+        }
+        if renewed {
+            self.perform.renew();
+        } else {
+            self.perform.reset(lost, unsaid);
+        }
         self.perform.flush();
         commits
     }

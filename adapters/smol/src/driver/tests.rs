@@ -193,6 +193,7 @@ fn start(
         perform: recorder.clone(),
         bounds: Bounds { retry_ms: 40, retry_max_ms: 80, settle_ms: 30, ..Bounds::default() },
         log: log.clone(),
+        capture: None,
         ended: Box::new(|| {}),
     })
     .unwrap();

@@ -29,6 +29,7 @@ pub use run::run;
 pub use service::{Running, StartError, start};
 pub use tls::TlsFiles;
 
+use crate::capture::CaptureOptions;
 use crate::log::Level;
 use messaging_machines::relay::limits::Limits;
 use messaging_proto::key::MachineId;
@@ -58,6 +59,8 @@ pub struct RelayOptions {
     pub metrics: Option<String>,
     /// The loudest log lines.
     pub log_level: Level,
+    /// Where everything the machine is given and says is kept: a secret file.
+    pub capture: Option<CaptureOptions>,
     /// The release.
     pub version: String,
 }
@@ -77,6 +80,7 @@ impl RelayOptions {
             limits: Limits::default(),
             metrics: None,
             log_level: Level::Info,
+            capture: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }

@@ -176,6 +176,10 @@ impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
                 self.close(conn, TRY_AGAIN);
             }
         }
+        Perform::<M>::renew(self);
+    }
+
+    fn renew(&mut self) {
         for conn in self.shared.conns.all() {
             if conn.authenticated().is_none() {
                 conn.outbox.close(TRY_AGAIN);

@@ -7,6 +7,7 @@ use super::poller::Pollers;
 use super::server::{Server, Shared};
 use super::tls::Tls;
 use super::{RelayOptions, http};
+use crate::capture::Capture;
 use crate::driver::{Bounds, Driver, Failed, Setup};
 use crate::guard::{Cap, Counted};
 use crate::log::Log;
@@ -19,6 +20,7 @@ use hyper::header::{self, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, StatusCode};
 use messaging_machines::Machine;
+use messaging_machines::capture::Origin;
 use messaging_machines::relay::io::{Effect, Event};
 use messaging_machines::relay::{Config, schema};
 use messaging_proto::Code;
@@ -133,6 +135,10 @@ where
         genesis: options.genesis.clone(),
         limits: options.limits.clone(),
     };
+    let capture =
+        options.capture.clone().map(|capture| Capture::open(capture, &schema::TABLES, log)).transpose();
+    let capture = capture.map_err(|error| StartError::failed(Code::Internal, format!("capture: {error}")))?;
+    let built = capture.as_ref().map(Capture::built);
     let shared = Arc::new(Shared {
         conns: Conns::new(&options.limits),
         metrics: Metrics::default(),
@@ -143,10 +149,16 @@ where
         name: "relay",
         store,
         reopen: Box::new(open),
-        build: Box::new(move || build(config.clone())),
+        build: Box::new(move || {
+            if let Some(built) = &built {
+                built.note(Origin::Relay(Box::new(config.clone())));
+            }
+            build(config.clone())
+        }),
         perform: Performer::new(Arc::clone(&shared)),
         bounds: Bounds::default(),
         log: log.clone(),
+        capture,
         ended,
     })
     .map_err(|error| StartError::failed(Code::Internal, error.to_string()))?;

@@ -261,8 +261,11 @@ impl World {
 
     /// A team of `alice@laptop` and `bob@desk`, both daemons running, bob open to alice's asks.
     pub(crate) fn pair(&mut self) {
-        self.start_daemon("alice");
-        self.start_daemon("bob");
+        for name in ["alice", "bob"] {
+            if !self.runs(name) {
+                self.start_daemon(name);
+            }
+        }
         let alice = self.admin("alice");
         let bob = self.admin("bob");
         let relay = self.relay_url();
