@@ -318,6 +318,7 @@ impl World {
         let shown = self.net.open.values().find(|(number, _)| *number == to).copied();
         let (Some((_, shown)), true) = (shown, author != to) else { return false };
         self.relay.fork_to = None;
+        self.relay.forked.insert(to);
         let append = json(append);
         let entry = canonicalize(at(&append, "entry")).expect("it came off the wire");
         self.down(to, shown, format!(r#"{{"t":"roster","entry":{entry}}}"#));

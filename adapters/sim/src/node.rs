@@ -61,6 +61,8 @@ pub struct Node {
     pub crash: Option<Crash>,
     /// Whether it crashed and was not started since.
     pub crashed: bool,
+    /// The disk is full: how many of the coming events that write are lost, each with its machine.
+    pub fail_writes: usize,
     /// Answers of file writes that are on their way.
     pub saved: VecDeque<(SaveId, bool)>,
     /// Whether the store is kept as it is after every commit.
@@ -93,6 +95,7 @@ impl Node {
             fail_saves: VecDeque::new(),
             crash: None,
             crashed: false,
+            fail_writes: 0,
             saved: VecDeque::new(),
             keep: false,
             kept: Vec::new(),
@@ -120,6 +123,7 @@ impl Node {
 
     /// Handles an event: the effects that leave. A planned crash happens here.
     pub(crate) fn handle(&mut self, step: &Step, event: Event) -> (Vec<Effect>, Writes) {
+        let starts = matches!(event, Event::Start);
         let mut writes = Writes::new();
         let mut out = Out::new();
         let mut txn = Txn::new(&self.base, None, &mut writes);
@@ -129,10 +133,14 @@ impl Node {
             crash.at -= 1;
             (crash.at == 0).then_some(*crash)
         });
+        // A start finds the little room it needs.
+        let full = self.fail_writes > 0 && !starts && !writes.is_empty();
+        self.fail_writes -= usize::from(full);
+        let crash = crash.or_else(|| full.then_some(Crash { at: 0, committed: false, effects: 0 }));
         match crash {
             None => self.base.apply(&writes),
             Some(crash) => {
-                self.crash = None;
+                self.crash = self.crash.filter(|planned| planned.at > 0);
                 self.crashed = true;
                 if crash.committed {
                     self.base.apply(&writes);

@@ -15,9 +15,12 @@ use messaging_machines::daemon::io::{Event, IpcId, Tier};
 use messaging_machines::machine::{Machine, Out, Step};
 use messaging_machines::relay::{self, Relay};
 use messaging_machines::store::{MemoryBase, Txn, Writes};
+use messaging_proto::Code;
+use messaging_proto::frame::{ClientFrame, Parsed, RelayFrame};
 use messaging_proto::hash::{Hash, sha256};
 use messaging_proto::json::{Object, Value, canonicalize};
 use messaging_proto::time::{Mono, Wall};
+use std::collections::BTreeSet;
 
 /// When every world starts.
 pub const START: u64 = 1_700_000_000_000;
@@ -80,6 +83,10 @@ pub struct RelayNode {
     /// It forks: the next entry that anybody else appends is shown to this daemon alone, and its author is told that it
     /// came too late, so that the author signs another one for the same place.
     pub fork_to: Option<usize>,
+    /// The daemons it showed another roster than the rest.
+    pub forked: BTreeSet<usize>,
+    /// Its disk is full: how many of the coming events that write fail, without a trace in the store.
+    pub fail_writes: usize,
 }
 
 /// Everything.
@@ -123,6 +130,8 @@ impl World {
             cut_after_append: 0,
             fail: None,
             fork_to: None,
+            forked: BTreeSet::new(),
+            fail_writes: 0,
         };
         let mut world = Self {
             relay,
@@ -389,21 +398,40 @@ impl World {
 
     pub(crate) fn relay_event(&mut self, event: relay::io::Event) {
         let step = self.step(self.relay.skew);
+        let asked = asked(&event);
+        let starts = matches!(event, relay::io::Event::Start | relay::io::Event::Resumed { .. });
         let mut writes = Writes::new();
         let mut out = Out::new();
         let mut txn = Txn::new(&self.relay.base, None, &mut writes);
         self.relay.machine.handle(&step, event, &mut txn, &mut out).expect("the store answers");
+        let mut failed = None;
         if let Some((left, committed)) = self.relay.fail.as_mut().filter(|_| !writes.is_empty()) {
             *left -= 1;
             if *left == 0 {
-                if *committed {
-                    self.relay.base.apply(&writes);
-                    self.note(Who::Relay, &writes, &[]);
-                }
+                failed = Some(*committed);
                 self.relay.fail = None;
-                self.relay.machine = Relay::new(self.relay.config.clone());
-                return self.resume_relay();
             }
+        }
+        // A start finds the little room it needs.
+        if failed.is_none() && self.relay.fail_writes > 0 && !starts && !writes.is_empty() {
+            self.relay.fail_writes -= 1;
+            failed = Some(false);
+        }
+        if let Some(committed) = failed {
+            if committed {
+                self.relay.base.apply(&writes);
+                self.note(Who::Relay, &writes, &[]);
+            }
+            self.relay.machine = Relay::new(self.relay.config.clone());
+            self.resume_relay();
+            // Whoever waits for an answer is told to try again (§7, "Store failures").
+            if let Some((conn, frame)) = asked {
+                let effect = relay::io::Effect::Send { conn, frame };
+                let text = serde_json::to_string(&effect).expect("effects serialise");
+                self.note(Who::Relay, &Writes::new(), &[text]);
+                self.perform_relay(effect);
+            }
+            return;
         }
         self.relay.base.apply(&writes);
         let effects = out.take();
@@ -431,4 +459,19 @@ impl World {
             watch.commit(&Commit { who, mono: self.mono, wall: self.wall, writes, effects });
         }
     }
+}
+
+/// What an event of the relay is answered with when its commit fails: nothing for what needs no answer.
+fn asked(event: &relay::io::Event) -> Option<(relay::io::ConnId, RelayFrame)> {
+    let relay::io::Event::Frame { conn, frame } = event else { return None };
+    let frame = match &frame.parsed {
+        Parsed::Frame(ClientFrame::Pong { .. } | ClientFrame::RecvAck { .. } | ClientFrame::Ping { .. })
+        | Parsed::Unknown
+        | Parsed::Malformed => return None,
+        Parsed::Frame(_) | Parsed::BadShape { .. } => match frame.id() {
+            Some(id) => RelayFrame::nack(id, Code::Internal),
+            None => RelayFrame::error(Code::Internal),
+        },
+    };
+    Some((*conn, frame))
 }

@@ -22,7 +22,7 @@ fn every_drawn_plan_reads_back() {
         assert!(plan.items.windows(2).all(|two| two[0].at <= two[1].at), "in order of time");
         acts.extend(plan.items.iter().map(|item| item.act.name()));
     }
-    assert_eq!(acts.len(), 38, "every act is drawn: {acts:?}");
+    assert_eq!(acts.len(), 45, "every act is drawn: {acts:?}");
 }
 
 #[test]

@@ -26,6 +26,9 @@ fn of_seed(seed: u64, profile: Profile, steps: usize, days: Option<u64>) -> Plan
     generate(&mut Dice::new(seed, 5_000), seed, profile, steps, span)
 }
 
+/// So many seeds must reach everything that [`Coverage::missing`] asks for.
+const COVERS: u64 = 100;
+
 /// Panics are findings that are reported with their plan; their own message would only come twice.
 pub(crate) fn quietly<T>(run: impl FnOnce() -> T) -> T {
     let hook = std::panic::take_hook();
@@ -128,6 +131,11 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, String> {
     );
     if args.coverage {
         print!("{}", coverage.page());
+        // Many seeds reach everything; a few are asked for what they reach.
+        if runs >= COVERS && !coverage.missing().is_empty() {
+            eprintln!("messaging-sim: {runs} seeds did not reach {:?}", coverage.missing());
+            return Ok(ExitCode::FAILURE);
+        }
     }
     if !bad.is_empty() {
         eprintln!("messaging-sim: {} seeds failed: {}", bad.len(), bad.join(", "));

@@ -70,6 +70,8 @@ pub struct Facts {
     pub removed: BTreeMap<usize, BTreeSet<String>>,
     /// The daemons whose relay lied to them: it dropped, swapped or repeated frames.
     pub lied: BTreeSet<usize>,
+    /// The daemons whom the relay showed another roster than the rest.
+    pub forked: BTreeSet<usize>,
     /// Texts that only the ends of a conversation may see all begin with this.
     pub secret: &'static str,
 }
@@ -153,6 +155,11 @@ impl Invariants {
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         self.checks.iter().map(|check| check.name()).collect()
+    }
+
+    /// Notes that something was broken which no single step shows.
+    pub(crate) fn break_one(&mut self, invariant: &'static str, mono: u64, what: String) {
+        self.broken.push(Broken { invariant, mono, what });
     }
 
     fn look(&mut self, commit: &Commit<'_>) {

@@ -1,5 +1,5 @@
 //! The relay never rewrites a roster entry, and every honest machine's roster is a prefix of the relay's one chain
-//! (`messaging/1 §4`). Worlds where the relay forks are judged by alarms instead, elsewhere.
+//! (`messaging/1 §4`), but for machines that it shows a fork.
 
 use super::{Facts, Invariant, puts};
 use crate::world::{Commit, Who};
@@ -15,7 +15,7 @@ impl Invariant for OneChain {
         "one-chain"
     }
 
-    fn commit(&mut self, commit: &Commit<'_>, _: &Facts) -> Result<(), String> {
+    fn commit(&mut self, commit: &Commit<'_>, facts: &Facts) -> Result<(), String> {
         match commit.who {
             Who::Relay => {
                 for (key, entry) in puts(commit, schema::ROSTER.0) {
@@ -26,6 +26,8 @@ impl Invariant for OneChain {
                     }
                 }
             }
+            // It was shown another chain; that it says so is demanded at the end.
+            Who::Daemon(number) if facts.forked.contains(&number) => {}
             Who::Daemon(_) => {
                 for (key, row) in puts(commit, "roster") {
                     let entry = row.get(1..).unwrap_or_default();

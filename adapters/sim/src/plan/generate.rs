@@ -1,6 +1,6 @@
 //! Plans from choices.
 
-use super::{Act, Garbage, Head, Item, Move, Plan, Stray};
+use super::{Act, Garbage, Head, Item, Move, Plan, Stray, scenes};
 use crate::source::Source;
 use std::str::FromStr;
 
@@ -78,7 +78,7 @@ pub fn generate(source: &mut impl Source, seed: u64, profile: Profile, items: us
     let swarm = Swarm::draw(source, profile);
     let most = usize::try_from(span_ms / items.max(1) as u64 * 2).unwrap_or(usize::MAX);
     let mut at = 0;
-    let items = (0..items)
+    let mut items: Vec<Item> = (0..items)
         .map(|_| {
             // Bursts, where things cross, and long gaps between them.
             at += if source.percent(60) { source.below(30) } else { source.below(most) } as u64;
@@ -93,6 +93,8 @@ pub fn generate(source: &mut impl Source, seed: u64, profile: Profile, items: us
             Item { at, act }
         })
         .collect();
+    // Drawn last, so that what a seed drew before there were scenes it draws still.
+    scenes::add(source, profile, count, span_ms, &mut items);
     Plan { head: Head { seed, machines }, items }
 }
 

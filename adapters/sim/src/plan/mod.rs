@@ -13,6 +13,7 @@
 //! Numbers of machines and picks count from 0 and are taken modulo what there is, so that every plan can be played.
 
 mod generate;
+mod scenes;
 
 pub use generate::{Profile, generate};
 
@@ -55,6 +56,8 @@ pub enum Move {
     Working,
     /// Its executor asks for more.
     InputRequired,
+    /// Its executor asks to be let in somewhere.
+    AuthRequired,
     /// Its executor is done.
     Completed,
     /// Its executor failed.
@@ -87,6 +90,44 @@ pub enum Garbage {
     Again,
     /// A flood of pings.
     Flood,
+}
+
+/// An envelope that a member's program that is not ours makes, with the member's own keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Forged {
+    /// It names a roster head that nobody has.
+    Ahead,
+    /// It names another entry at a position that the roster has.
+    Diverged,
+    /// A receipt of an envelope that went to somebody else.
+    Receipt,
+    /// A reply to an envelope that went to somebody else.
+    Reply,
+    /// A completion of a task that somebody else executes.
+    Status,
+    /// A cancel of a task that somebody else asked for.
+    Cancel,
+    /// A presence of more sessions than fit.
+    Presence,
+}
+
+impl Forged {
+    /// Every one.
+    pub const ALL: [Self; 7] =
+        [Self::Ahead, Self::Diverged, Self::Receipt, Self::Reply, Self::Status, Self::Cancel, Self::Presence];
+}
+
+/// What a relay that withholds keeps from a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Withheld {
+    /// Nothing any more.
+    Nothing,
+    /// Roster entries, by broadcast and by sync.
+    Roster,
+    /// That it took what the machine sent.
+    Acks,
 }
 
 /// A call that its daemon must refuse, or answer in its own way.
@@ -190,6 +231,21 @@ pub enum Act {
     Stale { node: usize, back: usize },
     /// A member's program is not ours.
     Garbage { node: usize, what: Garbage },
+    /// The same, with envelopes it signs: `pick` says which envelope or task it lies about.
+    Forge { node: usize, what: Forged, pick: usize },
+    /// The relay forks: the next entry that another member appends is shown to this machine alone, and its author signs
+    /// another one in its place for everybody else. Not for the founder.
+    Fork { node: usize },
+    /// The relay keeps something from a machine.
+    Withhold { node: usize, what: Withheld },
+    /// A disk is full for the next writes; the relay's with a number past the machines.
+    Full { node: usize, writes: usize },
+    /// The founder makes a machine an admin, or a member again.
+    Role { node: usize, admin: bool },
+    /// The founder takes an invite back.
+    Revoke { pick: usize },
+    /// A machine outside the team tries to join with one of the tickets that were made.
+    Guest { pick: usize },
 }
 
 impl Act {

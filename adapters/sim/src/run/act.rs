@@ -3,13 +3,13 @@
 use super::Play;
 use crate::json::text;
 use crate::node::Crash;
-use crate::plan::{Act, Move, Stray};
+use crate::plan::{Act, Move, Stray, Withheld};
 use messaging_proto::json::Value;
 
 const CHANNELS: [&str; 2] = ["eng", "ops"];
 const LEVELS: [&str; 4] = [
     r#""ask":"open""#,
-    r#""ask":"ask","chat":"open""#,
+    r#""ask":"request","chat":"open""#,
     r#""chat":"blocked""#,
     r#""chat":"open","agentMail":"blocked""#,
 ];
@@ -18,7 +18,7 @@ const ANSWERS: [&str; 4] = ["once", "always", "decline", "block"];
 impl Play {
     /// Does one act.
     pub(super) fn act(&mut self, act: &Act) {
-        let count = self.world.nodes.len();
+        let count = self.machines.len();
         let (a, b) = (|node: &usize| node % count, |node: &usize| node % count);
         match act {
             Act::Send { from, to, task } => {
@@ -79,9 +79,10 @@ impl Play {
                 self.admin(a(node), method, &format!(r#"{{"name":"{name}"{persons}}}"#));
             }
             Act::Remove { node } => self.remove(a(node)),
-            Act::Invite { node } => {
-                self.admin(a(node), "team.invite", r#"{"person":"guest"}"#);
-            }
+            Act::Invite { node } => self.invite(a(node)),
+            Act::Revoke { pick } => self.revoke(*pick),
+            Act::Guest { pick } => self.guest(*pick),
+            Act::Role { node, admin } => self.role(a(node), *admin),
             Act::Rekey { node } => {
                 self.admin(a(node), "identity.rotateEnc", "{}");
             }
@@ -94,17 +95,19 @@ impl Play {
                 self.admin(a(node), "daemon.woke", "{}");
             }
             Act::Garbage { node, what } => self.garbage(a(node), *what),
+            Act::Forge { node, what, pick } => self.forge(a(node), *what, *pick),
             fault => self.fault(fault),
         }
     }
 
     fn fault(&mut self, act: &Act) {
-        let count = self.world.nodes.len();
+        let count = self.machines.len();
         let a = |node: &usize| node % count;
         if let Act::Drop { node, .. }
         | Act::Swap { node }
         | Act::Replay { node, .. }
-        | Act::Stale { node, .. } = act
+        | Act::Stale { node, .. }
+        | Act::Withhold { node, .. } = act
         {
             self.seen.borrow_mut().facts.lied.insert(a(node));
         }
@@ -131,10 +134,28 @@ impl Play {
                 world.nodes[a(node)].fail_saves.extend(std::iter::repeat_n(true, (*count).min(8)));
             }
             Act::CutAppend {} => world.relay.cut_after_append = 1,
-            Act::Skew { node, ms } => match world.nodes.get_mut(*node) {
+            // Guests come after the machines.
+            Act::Skew { node, ms } => match world.nodes.get_mut(*node).filter(|_| *node < count) {
                 Some(node) => node.skew = *ms,
                 None => world.relay.skew = *ms,
             },
+            Act::Full { node, writes } => match world.nodes.get_mut(*node).filter(|_| *node < count) {
+                Some(node) => node.fail_writes = (*writes).min(64),
+                None => world.relay.fail_writes = (*writes).min(64),
+            },
+            // Everybody is compared with the founder.
+            Act::Fork { node } => {
+                world.relay.fork_to = Some(a(node)).filter(|node| *node > 0);
+                self.seen.borrow_mut().facts.forked.extend(world.relay.fork_to);
+            }
+            Act::Withhold { node, what } => {
+                let kept = match what {
+                    Withheld::Nothing => None,
+                    Withheld::Roster => Some(r#""t":"roster"#),
+                    Withheld::Acks => Some(r#""t":"ack""#),
+                };
+                world.relay.swallow = kept.map(|kept| (a(node), kept));
+            }
             Act::Sleep { ms } => world.sleep(*ms),
             Act::Drop { node, frames } => world.nodes[a(node)].drop_frames = (*frames).min(16),
             Act::Swap { node } => world.nodes[a(node)].swap = true,
@@ -161,6 +182,7 @@ impl Play {
         let state = match to {
             Move::Working => "WORKING",
             Move::InputRequired => "INPUT_REQUIRED",
+            Move::AuthRequired => "AUTH_REQUIRED",
             Move::Completed => "COMPLETED",
             Move::Failed => "FAILED",
             Move::Rejected => "REJECTED",
@@ -235,11 +257,8 @@ impl Play {
                 let long = "long ".repeat(60_000);
                 self.agent(number, "msg.send", &to(&self.address((number + 1) % self.persons.len()), &long))
             }
-            Stray::Forbidden => self.admin(
-                number,
-                "team.remove",
-                &format!(r#"{{"machine":"{}"}}"#, if number == 0 { ulid } else { &self.machines[0] }),
-            ),
+            // Harmless to the admin that another act may have made of it.
+            Stray::Forbidden => self.admin(number, "team.invite", r#"{"person":"guest","ttlMs":60000}"#),
             Stray::NotRegistered => {
                 self.admin(number, "inbox.list", &format!(r#"{{"key":"{}"}}"#, "z".repeat(24)))
             }

@@ -29,14 +29,19 @@ impl Play {
         self.heal();
         self.world.pass(PEACE_MS);
         self.check()?;
-        let live: Vec<usize> =
-            (0..self.machines.len()).filter(|number| !self.removed.contains(number)).collect();
+        // One that never got what it was to be shown is a machine like any other.
+        let forked = self.world.relay.forked.clone();
+        self.world.relay.forked = forked.into_iter().filter(|number| self.is_off_chain(*number)).collect();
+        let out = |number: &usize| self.removed.contains(number) || self.world.relay.forked.contains(number);
+        let live: Vec<usize> = (0..self.machines.len()).filter(|number| !out(number)).collect();
         self.agreed(&live)?;
         for number in &live {
             self.rested(*number)?;
         }
         self.settled(&live)?;
         self.same_tasks(&live)?;
+        self.guests_settled()?;
+        self.forks_are_told()?;
         self.check()
     }
 
@@ -52,14 +57,27 @@ impl Play {
             node.drop_frames = 0;
             node.swap = false;
             node.skew = 0;
+            node.fail_writes = 0;
         }
         world.relay.fail = None;
+        world.relay.fail_writes = 0;
+        world.relay.fork_to = None;
+        world.relay.swallow = None;
         world.relay.cut_after_append = 0;
         world.relay.skew = 0;
         world.reach(true);
         // A relay that lied is replaced by one that does not.
         world.restart_relay();
         world.pass(200_000);
+    }
+
+    /// Whether a machine holds an entry that is not the relay's.
+    fn is_off_chain(&self, number: usize) -> bool {
+        let relay = self.world.relay.base.iter().filter(|(table, ..)| table.0 == schema::ROSTER.0);
+        let relay: BTreeMap<&[u8], &[u8]> =
+            relay.map(|(_, key, row)| (&key[key.len().saturating_sub(8)..], row)).collect();
+        let mut own = self.world.nodes[number].base.iter().filter(|(table, ..)| table.0 == "roster");
+        own.any(|(_, key, row)| relay.get(key) != row.get(1..).as_ref())
     }
 
     /// All are connected, on one chain, without an alarm.
@@ -71,7 +89,8 @@ impl Play {
     /// Nothing waits to be sent, and no request is undecided past its end.
     fn rested(&mut self, number: usize) -> Checked {
         let base = &self.world.nodes[number].base;
-        let gone: Vec<&String> = self.removed.iter().map(|number| &self.machines[*number]).collect();
+        let gone = self.removed.iter().chain(&self.world.relay.forked);
+        let gone: Vec<&String> = gone.map(|number| &self.machines[*number]).collect();
         let waits = rows(base, "outbox");
         let waiting = waits.iter().find(|(_, row)| {
             let env = row.get("env").and_then(Json::as_str).unwrap_or_default();
@@ -145,9 +164,8 @@ impl Play {
             })?;
         }
         let queued = self.world.relay.base.iter().filter(|(table, ..)| table.0 == schema::ORDER.0).count();
-        need(queued == 0 || !self.removed.is_empty(), "queue", || {
-            format!("{queued} envelopes wait at the relay")
-        })
+        let all = self.removed.is_empty() && self.world.relay.forked.is_empty();
+        need(queued == 0 || !all, "queue", || format!("{queued} envelopes wait at the relay"))
     }
 
     /// Both sides of a task know the same state.

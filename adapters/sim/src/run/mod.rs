@@ -4,7 +4,9 @@
 mod act;
 mod agents;
 mod finish;
+mod forge;
 mod garbage;
+mod guests;
 
 use crate::coverage::Coverage;
 use crate::explain;
@@ -68,6 +70,9 @@ struct Play {
     machines: Vec<String>,
     persons: Vec<String>,
     removed: BTreeSet<usize>,
+    /// Machines that came from outside, past the team's.
+    guests: Vec<usize>,
+    tickets: Vec<guests::Ticket>,
     sends: Vec<Sent>,
     words: u64,
     /// The least and the most each clock is ahead by, at any time of the plan.
@@ -133,6 +138,8 @@ fn played(plan: &Plan, seen: &Rc<RefCell<Invariants>>) -> Result<Outcome, (Strin
         machines,
         persons,
         removed: BTreeSet::new(),
+        guests: Vec::new(),
+        tickets: Vec::new(),
         sends: Vec::new(),
         words: 0,
         skews: skews(plan),
