@@ -104,7 +104,7 @@ impl Play {
                 let mine = self.machines[liar].clone();
                 let victim = (0..self.machines.len()).filter(|number| *number != liar).find_map(|number| {
                     let about = self.about(number, "task", |row, _| {
-                        row["role"] == role && row["peer"]["device"] != Json::from(mine.as_str())
+                        row["role"] == role && row["peer"]["device"] != mine.as_str()
                     });
                     about.map(|about| (number, about))
                 });
