@@ -57,6 +57,9 @@ struct Args {
     /// seconds of `soak` (default 600), and of each part of `hostile` (at most 30)
     #[argh(option, default = "600")]
     long: u64,
+    /// a kind of client of `hostile`, to have these kinds only; repeat for more
+    #[argh(option)]
+    act: Vec<String>,
     /// where stores go (default: the system's temporary folder)
     #[argh(option)]
     folder: Option<PathBuf>,
@@ -104,7 +107,7 @@ fn main() {
             line("soak", rate, soak::run(&args.relay, &folder, args.bytes, connections, rate, args.long));
         }
         if args.only.as_deref() == Some("hostile") {
-            line("hostile", 0, hostile::run(&args.relay, &folder, args.bytes, args.long.min(30)));
+            line("hostile", 0, hostile::run(&args.relay, &folder, args.bytes, args.long.min(30), &args.act));
         }
         if wanted("idle") {
             line("idle", args.connections as u64, idle::run(&args.relay, &folder, args.connections));
