@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod commit;
+mod curves;
 mod drain;
 mod hostile;
 mod idle;
@@ -20,6 +21,10 @@ use messaging_bench::{Fault, link, relay, team};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
+/// As the relay's: the load is not to be what bounds it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measure the relay: acked sends, latency, backlog, memory, and one redb commit for comparison.
 #[derive(FromArgs)]
 #[argh(
@@ -32,20 +37,20 @@ struct Args {
     /// how often to run each workload, interleaved (default 1)
     #[argh(option, default = "1")]
     rounds: u32,
-    /// run only this workload: publish, life, latency, drain, idle or commit; or one of those that take long and run only
-    /// when named, soak and hostile
+    /// run only this workload: publish, life, latency, drain, idle or commit; or one of those that run only when
+    /// named, soak, hostile, reopen, teams and members
     #[argh(option)]
     only: Option<String>,
     /// bytes of an envelope's canonical text (default 1536)
     #[argh(option, default = "1536")]
     bytes: usize,
-    /// senders of `publish`; repeat for more (default 1, 16 and 64)
+    /// senders of `publish`, or how many teams or members; repeat for more (default 1, 16 and 64)
     #[argh(option)]
     senders: Vec<usize>,
     /// seconds of `publish` (default 2)
     #[argh(option, default = "2")]
     seconds: u64,
-    /// envelopes of `drain` (default 20000)
+    /// envelopes of `drain` and `reopen` (default 20000)
     #[argh(option, default = "20_000")]
     backlog: usize,
     /// envelopes a second of `latency` (default 200)
@@ -105,6 +110,20 @@ fn main() {
         if args.only.as_deref() == Some("soak") {
             let (connections, rate) = (500, 2_000);
             line("soak", rate, soak::run(&args.relay, &folder, args.bytes, connections, rate, args.long));
+        }
+        let curve = |name: &str| args.only.as_deref() == Some(name);
+        if curve("reopen") {
+            line(
+                "reopen",
+                args.backlog as u64,
+                curves::reopen(&args.relay, &folder, args.bytes, args.backlog),
+            );
+        }
+        for &count in senders.iter().filter(|_| curve("teams")) {
+            line("teams", count as u64, curves::teams(&args.relay, &folder, count));
+        }
+        for &count in senders.iter().filter(|_| curve("members")) {
+            line("members", count as u64, curves::members(&args.relay, &folder, count));
         }
         if args.only.as_deref() == Some("hostile") {
             line("hostile", 0, hostile::run(&args.relay, &folder, args.bytes, args.long.min(30), &args.act));

@@ -52,11 +52,12 @@ pub(crate) fn run(
         let thread = std::thread::Builder::new().stack_size(256 << 10);
         threads.push(thread.spawn(move || peer.run(&team, &counts))?);
     }
-    let mut samples = Vec::new();
+    let (mut samples, mut journals) = (Vec::new(), 0);
     let cpu = relay.cpu_micros()?;
     while start.elapsed() < Duration::from_secs(seconds) {
         std::thread::sleep(Duration::from_secs(1));
         samples.push((relay.resident()?, relay.store_bytes()?));
+        journals = journals.max(relay.journal_bytes()?);
         if samples.len() % 60 == 0 {
             let (resident, store) = samples[samples.len() - 1];
             eprintln!("{} s: {} KiB resident, {} KiB store", samples.len(), resident / 1024, store / 1024);
@@ -83,6 +84,7 @@ pub(crate) fn run(
         "rss_kib_last_minute": minute(last),
         "store_kib_after_a_minute": samples.get(59).map(|(_, store)| store / 1024),
         "store_kib_largest": samples.iter().map(|(_, store)| store / 1024).max(),
+        "journals_kib_largest": journals / 1024,
         "store_kib_last": samples.last().map(|(_, store)| store / 1024),
         "server_cpu_us_per_msg": cpu / acked.max(1),
     }))

@@ -53,7 +53,9 @@ fn machine(index: usize) -> Result<Machine, Fault> {
 }
 
 impl Machine {
-    fn member(&self, role: Role) -> Member {
+    /// How a roster names it.
+    #[must_use]
+    pub fn member(&self, role: Role) -> Member {
         Member {
             machine: self.key.machine(),
             enc: self.enc,

@@ -174,7 +174,7 @@ fn upgrade(
             let Some((wire, early)) = Wire::taken(upgraded, &server.pollers) else { return };
             let conn = server.open(place);
             let id = conn.id;
-            socket::serve(conn, wire, early, server.events.clone()).await;
+            socket::serve(conn, wire, early, &server.shared.arrivals, server.events.clone()).await;
             server.shared.conns.remove(id);
         })
         .detach();

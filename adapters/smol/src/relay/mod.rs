@@ -4,6 +4,7 @@
 //! embedding. Sockets run on a few worker threads, which also parse frames and check signatures; the machine runs
 //! on a thread of its own behind [`crate::driver`].
 
+mod arrivals;
 mod conn;
 mod http;
 mod metrics;

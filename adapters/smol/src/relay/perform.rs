@@ -3,6 +3,7 @@
 use super::conn::Conn;
 use super::metrics::Slow;
 use super::server::Shared;
+use crate::clock;
 use crate::driver::{Flow, Perform};
 use messaging_machines::Machine;
 use messaging_machines::relay::budget::furthest_behind;
@@ -135,6 +136,7 @@ impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
         match effect {
             Effect::Send { conn, frame } => self.send(conn, &frame),
             Effect::Authenticated { conn, team, machine } => {
+                self.shared.arrivals.took(team, machine, clock::mono());
                 if let Some(conn) = self.shared.conns.get(conn) {
                     conn.authenticate(team, machine);
                 }

@@ -1,5 +1,6 @@
 //! What the relay's threads share.
 
+use super::arrivals::Arrivals;
 use super::conn::{Conn, Conns};
 use super::metrics::Metrics;
 use super::poller::Pollers;
@@ -18,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What effects and sockets share.
 pub(super) struct Shared {
     pub(super) conns: Conns,
+    pub(super) arrivals: Arrivals,
     pub(super) metrics: Metrics,
     pub(super) limits: Limits,
     pub(super) log: Log,

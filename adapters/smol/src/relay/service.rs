@@ -1,5 +1,6 @@
 //! The relay's sockets, threads and driver, from listening to the last close.
 
+use super::arrivals::Arrivals;
 use super::conn::Conns;
 use super::metrics::{self, Metrics};
 use super::perform::Performer;
@@ -30,8 +31,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes of the store's page cache.
-const CACHE_BYTES: usize = 64 << 20;
+/// Bytes of the store's page cache: small, since the kernel caches the file as well, so that memory is what it is going
+/// to be after seconds of load, not after minutes.
+const CACHE_BYTES: usize = 16 << 20;
 /// How long a stopping relay waits for its sockets to take what waits and close.
 const STOP_TIMEOUT: Duration = Duration::from_secs(6);
 /// How long a nudge waits for room among the machine's events.
@@ -141,6 +143,7 @@ where
     let built = capture.as_ref().map(Capture::built);
     let shared = Arc::new(Shared {
         conns: Conns::new(&options.limits),
+        arrivals: Arrivals::new(&options.limits),
         metrics: Metrics::default(),
         limits: options.limits.clone(),
         log: log.clone(),

@@ -3,15 +3,17 @@
 //! One task does both, so an idle connection costs one small future and no buffer: bytes are read into a buffer of
 //! the thread, and what is being written is freed when the kernel took it.
 
+use super::arrivals::Arrivals;
 use super::conn::Conn;
 use super::wire::Wire;
 use super::ws::{self, Bad, Got};
+use crate::clock;
 use crate::driver::Events;
 use crate::outbox::Item;
 use async_io::Timer;
 use futures_lite::future;
 use messaging_machines::relay::io::{Event, Unreadable};
-use messaging_proto::frame::Received;
+use messaging_proto::frame::{ClientFrame, Parsed, Received};
 use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -49,6 +51,7 @@ enum End {
 struct Socket<'a> {
     conn: &'a Conn,
     events: &'a Events<Event>,
+    arrivals: &'a Arrivals,
     wire: &'a mut Wire,
     reader: ws::Reader,
     /// Whole frames, of which the kernel has taken `sent` bytes.
@@ -75,7 +78,13 @@ struct Socket<'a> {
 }
 
 /// Serves a connection from its upgrade to its end. `early` are bytes that came with the upgrade.
-pub(super) async fn serve(conn: Arc<Conn>, mut wire: Wire, early: Vec<u8>, events: Events<Event>) {
+pub(super) async fn serve(
+    conn: Arc<Conn>,
+    mut wire: Wire,
+    early: Vec<u8>,
+    arrivals: &Arrivals,
+    events: Events<Event>,
+) {
     let opened = Event::Opened { conn: conn.id, address: conn.address.clone() };
     if !events.send(opened).await {
         return;
@@ -83,6 +92,7 @@ pub(super) async fn serve(conn: Arc<Conn>, mut wire: Wire, early: Vec<u8>, event
     let socket = Socket {
         conn: &conn,
         events: &events,
+        arrivals,
         wire: &mut wire,
         reader: ws::Reader::default(),
         out: Vec::new(),
@@ -215,11 +225,25 @@ impl Socket<'_> {
 
     async fn report(&self, heard: Vec<Event>) -> Result<(), End> {
         for event in heard {
+            self.pace(&event).await;
             if self.conn.outbox.ending().is_none() && !self.events.send(event).await {
                 return Err(End::Stopped);
             }
         }
         Ok(())
+    }
+
+    /// Lets a `hello` wait whose machine comes back too often.
+    async fn pace(&self, event: &Event) {
+        let Event::Frame { frame, .. } = event else { return };
+        let Parsed::Frame(ClientFrame::Hello(hello)) = &frame.parsed else { return };
+        let wait_ms = self.arrivals.wait_ms(hello.team, hello.machine, clock::mono());
+        if wait_ms > 0 {
+            let over = async {
+                Timer::after(Duration::from_millis(wait_ms)).await;
+            };
+            future::or(over, self.conn.outbox.ended(false)).await;
+        }
     }
 
     /// Writes what waits until there is nothing, or the kernel takes no more.

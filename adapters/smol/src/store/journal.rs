@@ -11,7 +11,9 @@
 //! with integers big-endian. Numbers are those of [`super::RedbStore::commits`], without gaps. A checkpoint puts
 //! everything up to a number into redb, whose own row says so; records up to that number are then of no more use,
 //! and their file is written again from its start. What an earlier turn left behind a file's end has lower numbers,
-//! and a record that a crash tore does not match its sum: both end the file.
+//! and a record that a crash tore does not match its sum: both end the file. Only the last record can be torn, since
+//! none is written before the one before it is synced; so a whole record of a higher number behind the end is not what a
+//! crash leaves: something in front of it is damaged, and the journal is refused rather than cut short.
 //!
 //! Files are never shortened in between. So all but the first turn writes where the disk has room already, and a
 //! sync has no metadata to write.
@@ -68,7 +70,7 @@ impl Journal {
     /// What is found is written and synced once more: the sync that failed for it may have been the last word.
     ///
     /// # Errors
-    /// When a file cannot be read or written, or records are missing between those that are there.
+    /// When a file cannot be read or written, or records are missing between those that are there, or damaged.
     pub(super) fn open(
         files: [File; 2],
         durable: u64,
@@ -78,6 +80,9 @@ impl Journal {
         let mut found = Found { writes: Writes::new(), last: durable };
         let (mut current, mut end) = (0, 0);
         let chains = [Chain::of(0, &contents[0]), Chain::of(1, &contents[1])];
+        if chains.iter().any(|chain| chain.is_cut_short(durable)) {
+            return Err(StoreFault("corrupted"));
+        }
         let mut chains: Vec<Chain<'_>> = chains.into_iter().filter(|chain| chain.last() > durable).collect();
         chains.sort_by_key(Chain::last);
         for chain in &chains {
@@ -163,6 +168,18 @@ impl<'a> Chain<'a> {
             chain.end += HEADER + body.len();
         }
         chain
+    }
+
+    /// Whether a record that belongs behind the last one is there all the same, wherever it begins.
+    fn is_cut_short(&self, durable: u64) -> bool {
+        let newest = durable.max(self.last());
+        let rest = &self.bytes[self.end..];
+        // The sum is only taken of what could be a record: its length fits, and its number comes next but for a few.
+        (0..rest.len().saturating_sub(HEADER)).any(|at| {
+            let number = rest[at + 8..].first_chunk().map_or(0, |number| u64::from_be_bytes(*number));
+            let near = number > newest && number - newest <= KEEP_BYTES;
+            near && record(&rest[at..]).is_some()
+        })
     }
 
     fn last(&self) -> u64 {
@@ -346,7 +363,7 @@ mod tests {
         let end = usize::try_from(journal.end).unwrap();
         for cut in whole..end {
             // What was not written is what was there before: zeros, nothing, or an older turn's bytes.
-            for rest in [vec![], vec![0; 100], bytes[..end].to_vec(), vec![0xff; 100]] {
+            for rest in [vec![], vec![0; 100], bytes[..whole].repeat(2), vec![0xff; 100]] {
                 let torn = [&bytes[..cut], &rest[..]].concat();
                 if torn.get(..end) == Some(&bytes[..end]) {
                     continue;
@@ -363,6 +380,31 @@ mod tests {
             flipped[at] ^= 1;
             assert_eq!(open([image(&flipped), image(&[])], 0).unwrap().1.last, 1, "{at}");
         }
+    }
+
+    #[test]
+    fn damage_before_a_whole_record_is_no_torn_end() {
+        let (mut journal, _) = open(memory(), 0).unwrap();
+        let mut ends = vec![0];
+        for n in 1..=4_u8 {
+            journal.append(u64::from(n), &batch(n)).unwrap();
+            ends.push(usize::try_from(journal.end).unwrap());
+        }
+        let bytes = read(&journal.files[0]).unwrap();
+        for at in 0..ends[3] {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x40;
+            let files = [image(&flipped), image(&[])];
+            assert_eq!(open(files, 0).unwrap_err(), StoreFault("corrupted"), "{at}");
+            let record = (1..=4).find(|n| at < ends[*n]).unwrap();
+            assert!(open([image(&flipped), image(&[])], record as u64).is_err(), "{at}");
+        }
+        for at in ends[3]..ends[4] {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x40;
+            assert_eq!(open([image(&flipped), image(&[])], 0).unwrap().1.last, 3, "{at}");
+        }
+        assert_eq!(open([image(&bytes), image(&[])], 0).unwrap().1.last, 4);
     }
 
     #[test]

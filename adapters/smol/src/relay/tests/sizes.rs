@@ -22,7 +22,7 @@ fn the_limit_of_a_message_before_and_after_hello() {
 }
 
 #[test]
-fn a_declared_length_is_refused_before_it_is_sent() {
+fn report_31_a_declared_length_is_refused_before_it_is_sent() {
     let world = world(|_| {});
     let mut other = world.client();
     for len in [32_769, 100 << 20, u64::MAX >> 1] {
@@ -48,7 +48,7 @@ fn a_declared_length_is_refused_before_it_is_sent() {
 }
 
 #[test]
-fn fragments_count_together() {
+fn report_31_fragments_count_together() {
     let world = world(|_| {});
     let mut client = world.client();
     let text = Client::padded_ping(10_000);
