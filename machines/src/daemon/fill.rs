@@ -63,12 +63,7 @@ impl Daemon {
     ///
     /// # Errors
     /// As [`Daemon::fill_chats`].
-    pub fn fill_roster(
-        &mut self,
-        step: &Step,
-        txn: &mut Txn<'_>,
-        roster: Roster,
-    ) -> Result<(), StoreDown> {
+    pub fn fill_roster(&mut self, step: &Step, txn: &mut Txn<'_>, roster: Roster) -> Result<(), StoreDown> {
         self.filling(step, txn, |cx| {
             cx.facts.realm.adopt(cx.txn, roster);
             Ok(())
@@ -113,12 +108,7 @@ impl Daemon {
     ///
     /// # Errors
     /// As [`Daemon::fill_chats`].
-    pub fn fill_grant(
-        &mut self,
-        step: &Step,
-        txn: &mut Txn<'_>,
-        person: PersonId,
-    ) -> Result<(), StoreDown> {
+    pub fn fill_grant(&mut self, step: &Step, txn: &mut Txn<'_>, person: PersonId) -> Result<(), StoreDown> {
         self.filling(step, txn, |cx| {
             let (Some(own), Some(keys), Some(roster)) =
                 (cx.facts.me(), cx.facts.keys.current(), cx.facts.roster())
@@ -179,8 +169,11 @@ fn received(
     let id = Ulid::new(now, cx.step.draw(Label::EnvelopeId));
     let task = is_task.then(|| Ulid::new(now, cx.step.draw(Label::TaskId)));
     let (Some(own), Some(from)) = (cx.facts.me(), peer.address()) else { return Ok(()) };
-    let to =
-        SessionAddress { person: own.person.clone(), session: session.name.clone(), label: own.label.clone() };
+    let to = SessionAddress {
+        person: own.person.clone(),
+        session: session.name.clone(),
+        label: own.label.clone(),
+    };
     let chain =
         Summary { addresses: vec![from, to], depth: 1, max_depth: 4, scope: None, exp: now.plus(TTL_MS) };
     let chain = is_task.then_some(chain);

@@ -1,17 +1,21 @@
 //! A home after years of use, behind a real daemon process: how soon it serves, how long calls take over its socket and
 //! how much memory it holds. Prints JSON lines.
 //!
-//! `cargo bench -p messaging-smol --bench home -- --program target/release/messaging`; `--samples N` (200) calls of each kind.
+//! `cargo bench -p messaging-smol --bench home -- --program target/release/messaging`; `--samples N` (200) calls of each
+//! kind; `--only home` or `--only receive`, which is a thousand envelopes that wait for a daemon at the relay; `--perf FILE`
+//! records the receiving daemon.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 mod filling;
+mod process;
+mod receive;
 
-use messaging_smol::client::{Client, Options};
+use messaging_smol::client::Client;
 use messaging_smol::home::Home;
+use process::Daemon;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How often the daemon is started, each way.
@@ -27,12 +31,26 @@ fn main() {
     let Some(program) = after("--program").map(PathBuf::from) else { return };
     let samples = after("--samples").map_or(200, |text| text.parse().unwrap());
 
-    let empty = tempfile::tempdir().unwrap();
-    let daemon = Daemon::start(&program, &Home::new(&empty.path().join("home")));
+    let only = after("--only");
+    if only.as_deref() != Some("receive") {
+        empty(&program);
+        full(&program, samples);
+    }
+    if only.as_deref() != Some("home") {
+        receive::run(&program, after("--perf").as_deref());
+    }
+}
+
+/// A home that nothing happened in.
+fn empty(program: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(program, &Home::new(&folder.path().join("home")));
     std::thread::sleep(Duration::from_secs(1));
     print("empty", json!({"rss_mib": daemon.memory("VmRSS")}));
-    drop(daemon);
+}
 
+/// A home that is full.
+fn full(program: &Path, samples: usize) {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(&folder.path().join("home"));
     let filled = filling::fill(&home);
@@ -42,14 +60,13 @@ fn main() {
     for (how, stop) in [("stopped", true), ("killed", false)] {
         let mut starts = Vec::new();
         for _ in 0..STARTS {
-            let mut daemon = Daemon::start(&program, &home);
+            let daemon = Daemon::start(program, &home);
             starts.push(daemon.served);
             if stop {
-                daemon.client().call("daemon.stop", json!({})).unwrap();
-                daemon.child.wait().unwrap();
+                daemon.stop();
             } else {
                 // Something is written before it dies.
-                daemon.session();
+                daemon.register(filling::SESSION, filling::KEY, "codex");
             }
         }
         starts.sort();
@@ -57,10 +74,10 @@ fn main() {
         print("start", json!({"after": how, "median_ms": median, "max_ms": slowest, "samples": STARTS}));
     }
 
-    let daemon = Daemon::start(&program, &home);
+    let daemon = Daemon::start(program, &home);
     std::thread::sleep(Duration::from_secs(1));
     print("idle", json!({"rss_mib": daemon.memory("VmRSS")}));
-    let client = daemon.session();
+    let client = daemon.register(filling::SESSION, filling::KEY, "codex");
     for (name, method, params) in calls() {
         let mut params = params;
         let mut times = Vec::new();
@@ -82,14 +99,17 @@ fn main() {
     let mut times: Vec<_> = (0..20)
         .map(|_| {
             let begin = Instant::now();
-            let mut command = Command::new(&program);
+            let mut command = Command::new(program);
             command.arg("--home").arg(home.path()).args(["daemon", "status"]);
             assert!(command.stdout(Stdio::null()).status().unwrap().success());
             begin.elapsed()
         })
         .collect();
     times.sort();
-    print("cli", json!({"what": "daemon status", "p50_ms": ms(quantile(&times, 50)), "max_ms": ms(quantile(&times, 100))}));
+    print(
+        "cli",
+        json!({"what": "daemon status", "p50_ms": ms(quantile(&times, 50)), "max_ms": ms(quantile(&times, 100))}),
+    );
     print("memory", json!({"rss_mib": daemon.memory("VmRSS"), "peak_mib": daemon.memory("VmHWM")}));
 }
 
@@ -97,7 +117,11 @@ fn main() {
 fn calls() -> Vec<(&'static str, &'static str, Value)> {
     vec![
         ("latest 50", "conv.read", json!({"conversation": "dm:person-3"})),
-        ("100 from far back", "conv.read", json!({"conversation": "dm:person-3", "before": 20_000, "limit": 100})),
+        (
+            "100 from far back",
+            "conv.read",
+            json!({"conversation": "dm:person-3", "before": 20_000, "limit": 100}),
+        ),
         ("latest 50", "inbox.list", json!({})),
         ("200 unread", "inbox.list", json!({"unreadOnly": true, "limit": 200})),
         ("50 tasks", "inbox.list", json!({"kind": "task"})),
@@ -133,64 +157,6 @@ fn print(workload: &str, mut figures: Value) {
     figures["peer"] = json!("messagingd");
     figures["workload"] = json!(workload);
     println!("{figures}");
-}
-
-/// A daemon process, killed when dropped.
-struct Daemon {
-    child: Child,
-    home: Home,
-    /// From its start to its answer to a first call.
-    served: Duration,
-}
-
-impl Daemon {
-    fn start(program: &Path, home: &Home) -> Self {
-        let begin = Instant::now();
-        let mut child = Command::new(program)
-            .arg("--home")
-            .arg(home.path())
-            .args(["daemon", "run"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.starts_with("messagingd: ready"), "{line}");
-        let mut daemon = Self { child, home: home.clone(), served: Duration::ZERO };
-        daemon.client().call("daemon.status", json!({})).unwrap();
-        daemon.served = begin.elapsed();
-        daemon
-    }
-
-    fn client(&self) -> Client {
-        Client::connect(&Options::admin(self.home.clone())).unwrap()
-    }
-
-    /// The client of the session whose inbox is full.
-    fn session(&self) -> Client {
-        let client = self.client();
-        let register =
-            json!({"key": filling::KEY, "name": filling::SESSION, "agent": "codex", "tier": "push"});
-        client.call("session.register", register).unwrap();
-        client
-    }
-
-    /// A figure of `/proc/<pid>/status`, in MiB.
-    fn memory(&self, name: &str) -> f64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
-        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-        mib(kib * 1024)
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 fn quantile(sorted: &[Duration], percent: usize) -> Duration {
