@@ -100,7 +100,7 @@ fn full(program: &Path, samples: usize) {
         .map(|_| {
             let begin = Instant::now();
             let mut command = Command::new(program);
-            command.arg("--home").arg(home.path()).args(["daemon", "status"]);
+            command.arg("--home").arg(home.path()).arg("status");
             assert!(command.stdout(Stdio::null()).status().unwrap().success());
             begin.elapsed()
         })
@@ -108,7 +108,7 @@ fn full(program: &Path, samples: usize) {
     times.sort();
     print(
         "cli",
-        json!({"what": "daemon status", "p50_ms": ms(quantile(&times, 50)), "max_ms": ms(quantile(&times, 100))}),
+        json!({"what": "status", "p50_ms": ms(quantile(&times, 50)), "max_ms": ms(quantile(&times, 100))}),
     );
     print("memory", json!({"rss_mib": daemon.memory("VmRSS"), "peak_mib": daemon.memory("VmHWM")}));
 }
