@@ -167,7 +167,7 @@ fn every_check_can_fail() {
         step(seen, machine, &[], &[r#"{"Log":{"level":"Error","event":"roster.broken","fields":[]}}"#]);
     });
     check("queue-caps", &|seen| {
-        for number in 0..=1_000_u64 {
+        for number in 0..=12_u64 {
             let key = [[7; 16].as_slice(), &number.to_be_bytes()].concat();
             step(seen, Who::Relay, &[("relay.order", &key, Some("x"))], &[]);
         }
@@ -179,6 +179,30 @@ fn every_check_can_fail() {
             &[],
             &[&format!(r#"{{"Send":{{"conn":1,"frame":{{"Ack":{{"id":"{id}"}}}}}}}}"#)],
         );
+    });
+    let stored = |id: &str| {
+        format!(
+            "\0\0\0\0\0\0\0\0{{\"id\":\"{id}\",\"from\":{{\"device\":\"a\"}},\"to\":{{\"device\":\"b\"}}}}"
+        )
+    };
+    check("stored-once", &|seen| {
+        step(seen, Who::Relay, &[("relay.envelope", b"00000001", Some(&stored(id)))], &[]);
+        step(seen, Who::Relay, &[("relay.envelope", b"00000002", Some(&stored(id)))], &[]);
+    });
+    check("delivery-window", &|seen| {
+        for number in 0..4 {
+            let key = format!("0000000{number}");
+            let id = number.to_string();
+            step(seen, Who::Relay, &[("relay.envelope", key.as_bytes(), Some(&stored(&id)))], &[]);
+            let env = format!(r#"{{\"id\":\"{id}\",\"from\":{{\"device\":\"a\"}}}}"#);
+            let send = format!(r#"{{"Send":{{"conn":1,"frame":{{"Deliver":{{"env":"{env}"}}}}}}}}"#);
+            step(seen, Who::Relay, &[], &[&send]);
+        }
+    });
+    check("one-fate", &|seen| {
+        let refused = r#"{"history":[{"stage":"delivered"},{"stage":"rejected","code":"invalid_request"}]}"#;
+        step(seen, machine, &[("inbox", b"mailbox-1", Some(&item("delivered")))], &[]);
+        step(seen, Who::Daemon(1), &[("sent", id.as_bytes(), Some(refused))], &[]);
     });
     let all = Invariants::new(SECRET).names();
     let left: Vec<&&str> = all.iter().filter(|name| !names.contains(name)).collect();

@@ -1,6 +1,7 @@
 //! What must hold after every step of every machine, one check a file. Each is a promise of `messaging/1`, seen from outside:
 //! the checks read the rows that were committed and the effects that left, and none of the machines' own code.
 
+mod fate;
 mod inbox;
 mod links;
 mod logs;
@@ -10,7 +11,9 @@ mod queue;
 mod removal;
 mod roster;
 mod stages;
+mod stored;
 mod tasks;
+mod window;
 
 use crate::coverage::Coverage;
 use crate::world::{Commit, Watch, Who};
@@ -146,6 +149,9 @@ impl Invariants {
             Box::new(order::PerSender::default()),
             Box::new(queue::Caps::default()),
             Box::new(links::AckedIsDurable),
+            Box::new(stored::Once::default()),
+            Box::new(window::Window::default()),
+            Box::new(fate::Fate::default()),
         ];
         let facts = Facts { secret, ..Facts::default() };
         Self { checks, facts, broken: Vec::new(), coverage: Coverage::default(), trace: None }

@@ -14,8 +14,7 @@ pub(super) struct Caps {
 
 impl Default for Caps {
     fn default() -> Self {
-        let limits = messaging_machines::relay::Config::new("ws://127.0.0.1:8787").limits;
-        Self { rows: BTreeMap::new(), limits }
+        Self { rows: BTreeMap::new(), limits: crate::run::limits() }
     }
 }
 

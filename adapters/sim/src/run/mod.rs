@@ -15,6 +15,7 @@ use crate::json::{at, text};
 use crate::plan::{Act, Plan};
 use crate::world::World;
 use agents::Agent;
+use messaging_machines::relay::limits::Limits;
 use messaging_proto::hash::Hash;
 use messaging_proto::json::Value;
 use std::cell::RefCell;
@@ -24,6 +25,19 @@ use std::rc::Rc;
 
 /// What every private text of a plan's people begins with.
 pub const SECRET: &str = "plain-text-";
+
+/// The limits of a plan's relay: so low that its caps and windows are met.
+#[must_use]
+pub fn limits() -> Limits {
+    Limits {
+        // Founding and joining from one address is what plans begin with.
+        team_creates_per_hour: 1_000,
+        delivery_window: 3,
+        queue_per_sender: 12,
+        queue_per_machine: 30,
+        ..Limits::default()
+    }
+}
 
 /// What a played plan did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +137,8 @@ fn played(plan: &Plan, seen: &Rc<RefCell<Invariants>>) -> Result<Outcome, (Strin
     let names: Vec<&str> = plan.head.machines.iter().map(String::as_str).collect();
     let mut world = World::new(plan.head.seed);
     world.keep_log = false;
+    world.relay.config.limits = limits();
+    world.restart_relay();
     world.watch = Some(Box::new(Watcher(Rc::clone(seen))));
     for name in &names {
         world.join_next(name);
