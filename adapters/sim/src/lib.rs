@@ -6,6 +6,7 @@
 //! - [`chaos`]: random teams under random faults, run from a seed, and what must hold at the end.
 //! - [`plan`]: explicit plans of actions and faults, drawn from a seed or from bytes, or written by hand.
 //! - [`run`]: plays a plan and holds the world to every invariant of [`invariants`]; [`shrink`] makes a failing one small.
+//! - [`large`]: a world of hundreds of sessions, to compare runs by.
 //! - [`replay`]: plays the capture of a real service.
 //! - [`mod@json`]: reading the values that clients see.
 //!
@@ -16,6 +17,7 @@ pub mod coverage;
 pub mod explain;
 pub mod invariants;
 pub mod json;
+pub mod large;
 mod net;
 pub mod node;
 pub mod plan;

@@ -20,6 +20,7 @@ pub(crate) enum Command {
     Explain(Explain),
     Plan(Print),
     Replay(Replay),
+    Large(Large),
 }
 
 /// Play plans: from seeds, or one from a file. Every plan is played twice, and every released effect compared.
@@ -50,6 +51,9 @@ pub(crate) struct Run {
     /// go on after a seed that fails; each failing seed is named, and none shrunk
     #[argh(switch)]
     pub(crate) keep_going: bool,
+    /// stop at the first seed that fails without making its plan small
+    #[argh(switch)]
+    pub(crate) no_shrink: bool,
     /// print nothing but failures and the sum
     #[argh(switch)]
     pub(crate) quiet: bool,
@@ -119,6 +123,15 @@ pub(crate) struct Replay {
     /// print every event and what came of it; this shows what people wrote
     #[argh(switch)]
     pub(crate) dump: bool,
+}
+
+/// Live through a world of hundreds of sessions and print the hashes of its effects and stores: the same in every process and build.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "large")]
+pub(crate) struct Large {
+    /// the seed (default 1)
+    #[argh(option, default = "1")]
+    pub(crate) seed: u64,
 }
 
 /// Reads `A..B`.

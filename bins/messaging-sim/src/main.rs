@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Command::Shrink(args) => run::shrink(&args),
         Command::Explain(args) => run::explain(&args),
         Command::Plan(args) => run::plan(&args),
+        Command::Large(args) => run::large(&args),
         Command::Replay(args) => replay::replay(&args),
     };
     done.unwrap_or_else(|usage| {

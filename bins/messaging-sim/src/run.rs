@@ -1,6 +1,6 @@
 //! What each command does.
 
-use crate::args::{Explain, Print, Run, Shrink};
+use crate::args::{Explain, Large, Print, Run, Shrink};
 use messaging_sim::chaos::{Dice, team_twice};
 use messaging_sim::coverage::Coverage;
 use messaging_sim::plan::generate;
@@ -104,6 +104,10 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, String> {
                 bad.push(name);
                 continue;
             }
+            Err(failure) if args.no_shrink => {
+                eprintln!("messaging-sim: {name}: {failure}");
+                return Ok(ExitCode::FAILURE);
+            }
             Err(failure) => return Ok(failed(&name, &plan, &failure)),
         };
         if !args.quiet {
@@ -183,5 +187,16 @@ pub(crate) fn explain(args: &Explain) -> Result<ExitCode, String> {
 
 pub(crate) fn plan(args: &Print) -> Result<ExitCode, String> {
     print!("{}", of_seed(args.seed, args.profile, args.steps, args.days).to_text());
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn large(args: &Large) -> Result<ExitCode, String> {
+    let start = Instant::now();
+    let world = messaging_sim::large::large(args.seed);
+    println!(
+        "seed {}  sessions {}  sends {}  rows {}  effects {}  stores {}",
+        args.seed, world.sessions, world.sends, world.rows, world.effects, world.stores
+    );
+    eprintln!("{:.1} s", start.elapsed().as_secs_f64());
     Ok(ExitCode::SUCCESS)
 }

@@ -75,6 +75,8 @@ pub struct Facts {
     pub lied: BTreeSet<usize>,
     /// The daemons whom the relay showed another roster than the rest.
     pub forked: BTreeSet<usize>,
+    /// The members whose connection another program said something on.
+    pub garbled: BTreeSet<usize>,
     /// Texts that only the ends of a conversation may see all begin with this.
     pub secret: &'static str,
 }

@@ -94,7 +94,10 @@ impl Play {
             Act::Woke { node } => {
                 self.admin(a(node), "daemon.woke", "{}");
             }
-            Act::Garbage { node, what } => self.garbage(a(node), *what),
+            Act::Garbage { node, what } => {
+                self.seen.borrow_mut().facts.garbled.insert(a(node));
+                self.garbage(a(node), *what);
+            }
             Act::Forge { node, what, pick } => self.forge(a(node), *what, *pick),
             fault => self.fault(fault),
         }
@@ -107,6 +110,7 @@ impl Play {
         | Act::Swap { node }
         | Act::Replay { node, .. }
         | Act::Stale { node, .. }
+        | Act::Fork { node }
         | Act::Withhold { node, .. } = act
         {
             self.seen.borrow_mut().facts.lied.insert(a(node));
