@@ -2,6 +2,7 @@
 //! text", "Authors"; contract ipc §9).
 
 use messaging_proto::text::{create_fence, neutralise};
+use messaging_proto::time::Wall;
 use messaging_proto::ulid::Ulid;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -76,23 +77,7 @@ pub(crate) fn broken() -> bool {
 
 /// A time of the daemon as ISO 8601 in UTC, to the millisecond.
 pub(crate) fn time(ms: &Value) -> Value {
-    ms.as_u64().map_or(Value::Null, |ms| Value::from(iso(ms)))
-}
-
-fn iso(ms: u64) -> String {
-    let (days, of_day) = (ms / 86_400_000, ms % 86_400_000);
-    // Days since 1970 to a civil date: years that begin in March, in eras of 400 years.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (seconds, milliseconds) = (of_day / 1000, of_day % 1000);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milliseconds:03}Z")
+    ms.as_u64().map_or(Value::Null, |ms| Value::from(Wall(ms).iso_millis()))
 }
 
 /// A media type when it is one; a peer may write anything there.
@@ -150,13 +135,6 @@ pub(crate) fn chain(chain: &Value) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_milliseconds() {
-        assert_eq!(iso(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(iso(951_782_400_007), "2000-02-29T00:00:00.007Z");
-        assert_eq!(iso(1_795_000_081_999), "2026-11-18T11:08:01.999Z");
-    }
 
     #[test]
     fn a_media_type_carries_no_text() {

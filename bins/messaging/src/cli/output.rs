@@ -6,6 +6,7 @@ use super::failure::Failure;
 use super::value::{object, string};
 use anstyle::{AnsiColor, Style};
 use messaging_proto::text::terminal_safe;
+use messaging_proto::time::Wall;
 use serde_json::Value;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -202,32 +203,12 @@ fn escape_hidden(json: &str) -> String {
 
 /// A time as ISO 8601 in UTC, to the second.
 pub(crate) fn when(ms: u64) -> String {
-    let seconds = ms / 1000;
-    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // Days since 1970 to a civil date, in the proleptic Gregorian calendar (eras of 400 years).
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    Wall(ms).iso_seconds()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_read_as_dates() {
-        assert_eq!(when(0), "1970-01-01T00:00:00Z");
-        assert_eq!(when(951_782_400_000), "2000-02-29T00:00:00Z");
-        assert_eq!(when(1_795_000_081_999), "2026-11-18T11:08:01Z");
-    }
 
     #[test]
     fn json_keeps_hidden_characters_escaped() {

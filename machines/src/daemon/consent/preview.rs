@@ -3,7 +3,6 @@
 use super::calls::{SetGrant, SubjectParam, check_answer, checked};
 use super::params::Reply;
 use crate::daemon::ctx::{Answer, Ctx, Outcome, obj};
-use crate::daemon::text::date;
 use messaging_proto::consent::hold::Answer as Choice;
 use messaging_proto::consent::{AgentMail, Ask, Chat, Levels};
 use messaging_proto::json::{Object, Value};
@@ -49,7 +48,7 @@ fn levels(name: &str, levels: &Levels) -> String {
         Ask::No => format!("{name} may not ask your agents"),
     }));
     clauses.extend(levels.trusted_until.map(|until| {
-        format!("requests from {name} run with your agents' own permissions until {}", date(until))
+        format!("requests from {name} run with your agents' own permissions until {}", until.date())
     }));
     clauses.extend(levels.discoverable.map(|found| {
         if found { "people can find you by email" } else { "people cannot find you by email" }.to_owned()

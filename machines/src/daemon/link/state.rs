@@ -1,7 +1,6 @@
 //! What the other roles know of the link, and what last went wrong with the relay.
 
 use crate::daemon::io::LinkId;
-use crate::daemon::text::moment;
 use messaging_proto::Code;
 use messaging_proto::key::MachineId;
 use messaging_proto::time::Wall;
@@ -129,7 +128,7 @@ impl Report {
             Self::Refused(refused) => format!("the relay refused with {}", code(refused)),
             Self::Clock(here) => format!(
                 "the relay refused with expired: the clock here says {} UTC, and the relay's is more than five minutes away",
-                moment(*here)
+                here.moment()
             ),
             Self::SaidRemoved => "the relay says that this machine was removed".to_owned(),
             Self::Replaced => "another daemon with this identity is connected to the relay".to_owned(),

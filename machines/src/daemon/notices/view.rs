@@ -7,7 +7,6 @@ use crate::daemon::ctx::{Ctx, obj};
 use crate::daemon::devices::{Change, Went};
 use crate::daemon::identity::Alarm;
 use crate::daemon::mail::peer::set;
-use crate::daemon::text::date;
 use crate::store::StoreDown;
 use messaging_proto::json::{Object, Value};
 use messaging_proto::name::PersonId;
@@ -56,7 +55,7 @@ pub(super) fn show(cx: &Ctx<'_, '_>, notice: &Notice, texts: bool) -> Result<Val
         }
         About::Trust { person, until } => {
             let text =
-                format!("Trust you gave this person ends on {}; renew it or let it lapse.", date(*until));
+                format!("Trust you gave this person ends on {}; renew it or let it lapse.", until.date());
             alert(&mut view, &text);
             view.set("from", card(cx, person));
         }
