@@ -2,6 +2,7 @@
 //!
 //! The services take flags that repeat and that have an environment form, which the verb parser does not know.
 
+use crate::cli::hang;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -119,10 +120,11 @@ impl Flags {
 /// The help of a service.
 pub(crate) fn help(program: &str, about: &str, table: &[Flag], after: &str) -> String {
     let width = table.iter().map(|flag| flag.name.len() + flag.value.len()).max().unwrap_or_default() + 1;
-    let mut text = format!("Usage: {program} [flags]\n\n{about}\n\nFlags:\n");
+    let mut text = format!("Usage: {program} [flags]\n\n{}\n\nFlags:\n", hang("", about));
     for flag in table {
         let left = format!("{} {}", flag.name, flag.value);
-        text.push_str(&format!("  --{left:<width$}  {}\n", flag.help));
+        text.push_str(&hang(&format!("  --{left:<width$}  "), flag.help));
+        text.push('\n');
     }
     text.push_str(after);
     text

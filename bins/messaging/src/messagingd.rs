@@ -1,6 +1,6 @@
 //! `messagingd` and `messaging daemon run`: flags in, [`messaging_smol::daemon::run`], an exit status out.
 
-use crate::cli::{complain, page};
+use crate::cli::{clean, complain, ended, fitted, page};
 use crate::flags::{Flag, Flags, help};
 use crate::relay::{capture, log_level, version};
 use messaging_machines::daemon::schema::SCHEMA;
@@ -72,18 +72,18 @@ pub(crate) fn run(program: &str, home: Option<&Path>, arguments: &[&str]) -> Exi
         Err(error) => return bad(program, &error.to_string()),
     };
     if flags.has("help") {
-        page(&help(
+        page(&fitted(&help(
             program,
             "The daemon of this machine: its identity, sessions, mail, tasks and consent.",
             FLAGS,
             "\n`messaging daemon start` runs it in the background.\n\nExit: 0 stopped, 1 start refused, 2 flags, 70 \
              internal error, 78 store refused.\n",
-        ));
-        return ExitCode::SUCCESS;
+        )));
+        return ended(ExitCode::SUCCESS);
     }
     if flags.has("version") {
         page(&version("messagingd", SCHEMA, flags.has("json")));
-        return ExitCode::SUCCESS;
+        return ended(ExitCode::SUCCESS);
     }
     let (level, capture) = match log_level(&flags).and_then(|level| Ok((level, capture(&flags)?))) {
         Ok(both) => both,
@@ -98,6 +98,6 @@ pub(crate) fn run(program: &str, home: Option<&Path>, arguments: &[&str]) -> Exi
 }
 
 fn bad(program: &str, message: &str) -> ExitCode {
-    complain(&format!("{program}: usage: {message}\nNext: run `{program} --help`."));
+    complain(&format!("{program}: usage: {}\nNext: run `{program} --help`.", clean(message)));
     USAGE.into()
 }

@@ -1,6 +1,6 @@
 //! `messaging-relay` and `messaging relay`: flags in, [`messaging_smol::relay::run`], an exit status out.
 
-use crate::cli::{complain, page};
+use crate::cli::{clean, complain, ended, fitted, page};
 use crate::flags::{BadFlags, Flag, Flags, help};
 use messaging_machines::relay::limits::Limits;
 use messaging_machines::relay::schema::opening::SCHEMA;
@@ -101,7 +101,7 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> ExitCode {
         Err(error) => return bad(program, &error.to_string()),
     };
     if flags.has("help") {
-        page(&help(
+        page(&fitted(&help(
             program,
             "Stores and forwards sealed envelopes for teams. It never sees what a message says.",
             FLAGS,
@@ -110,12 +110,12 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> ExitCode {
              127.0.0.1:8787 --relay-id wss://relay.example --db /var/lib/messaging/relay.db --metrics \
              127.0.0.1:9100\n  messaging relay --listen 0.0.0.0:443 --relay-id wss://relay.example --tls-cert \
              fullchain.pem --tls-key privkey.pem\n\nExit: 0 stopped, 1 start refused, 2 flags, 70 internal error, 78 store refused.\n",
-        ));
-        return ExitCode::SUCCESS;
+        )));
+        return ended(ExitCode::SUCCESS);
     }
     if flags.has("version") {
         page(&version("messaging-relay", SCHEMA, flags.has("json")));
-        return ExitCode::SUCCESS;
+        return ended(ExitCode::SUCCESS);
     }
     match options(&flags) {
         Ok(options) => messaging_smol::relay::run(&options).into(),
@@ -134,7 +134,7 @@ pub(crate) fn version(program: &str, schema: u64, json: bool) -> String {
 }
 
 fn bad(program: &str, message: &str) -> ExitCode {
-    complain(&format!("{program}: usage: {message}\nNext: run `{program} --help`."));
+    complain(&format!("{program}: usage: {}\nNext: run `{program} --help`.", clean(message)));
     USAGE.into()
 }
 

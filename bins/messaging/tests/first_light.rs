@@ -5,6 +5,7 @@
 mod world;
 
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::Command;
 use world::{Agent, PROGRAM, World, contains, wait};
 
@@ -20,6 +21,38 @@ fn the_demonstration_shows_every_stage_and_a_completed_task() {
     let summary = lines.last().unwrap();
     assert_eq!((&summary["messages"], &summary["tasks"]), (&json!(4), &json!(1)));
     assert!(summary["totalMs"].as_u64().unwrap() < 30_000, "slow: {text}");
+}
+
+/// What `--keep` leaves behind is looked at and stopped with the commands it prints, one after the other.
+#[test]
+fn the_demonstration_that_is_kept_is_stopped_by_its_own_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let output =
+        Command::new(PROGRAM).args(["demo", "--keep"]).env("TMPDIR", folder.path()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let commands: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("  "))
+        .filter(|line| ["messaging ", "kill ", "rm "].iter().any(|word| line.starts_with(word)))
+        .collect();
+    assert_eq!(commands.len(), 9, "{text}");
+    let path =
+        format!("{}:{}", Path::new(PROGRAM).parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut failed = Vec::new();
+    for command in &commands {
+        let run = Command::new("bash").args(["-c", command]).env("PATH", &path).output().unwrap();
+        if !run.status.success() {
+            failed.push((*command, String::from_utf8_lossy(&run.stderr).into_owned()));
+        }
+    }
+    assert!(failed.is_empty(), "{failed:?}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let relay = commands.iter().find_map(|command| command.strip_prefix("kill ")).unwrap();
+    wait("the relay to end", || {
+        // It was nobody's child any more, so it is gone or waits to be collected by the container's first process.
+        let state = std::fs::read_to_string(format!("/proc/{relay}/stat")).unwrap_or_default();
+        (state.is_empty() || state.contains(") Z ")).then_some(())
+    });
 }
 
 /// The set-up of the README, with the recipient offline and every process restarted on the way.
@@ -41,11 +74,7 @@ fn two_machines_by_hand_across_restarts() {
     // Bob's terminal registers once, so that it is a session; then his machine goes away.
     world.cli_json("bob", &["inbox"]);
     world.cli_json("bob", &["grant", "alice", "--ask", "open", "--yes"]);
-    wait("bob's session in alice's directory", || {
-        let contacts = world.cli_json("alice", &["contacts"]);
-        let entries = contacts["entries"].as_array().unwrap();
-        entries.iter().any(|entry| entry["address"] == "bob/cli@desk").then_some(())
-    });
+    world.until_contact("alice", "bob/cli@desk");
     world.kill_daemon("bob");
     let sent = world.cli_json("alice", &["send", "bob/cli@desk", "are you there?"]);
     let id = sent["results"][0]["envelopeId"].as_str().unwrap().to_owned();

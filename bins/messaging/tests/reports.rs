@@ -17,11 +17,7 @@ fn report_1_a_send_to_nobody_is_refused_and_not_stored() {
     world.pair();
     let mut builder = Agent::new(&world, "bob", "builder");
     builder.inbox();
-    wait("bob's agent", || {
-        let contacts = world.cli_json("alice", &["contacts"]);
-        let entries = contacts["entries"].as_array().unwrap();
-        entries.iter().any(|entry| entry["address"] == "bob/builder@desk").then_some(())
-    });
+    world.until_contact("alice", "bob/builder@desk");
     for (to, codes) in [
         ("bob/nosuch", ["unknown_session", "no_recipients"].as_slice()),
         ("bob/builder@wronglabel", &["unknown_session", "no_recipients"]),
@@ -82,11 +78,7 @@ fn report_11_one_recipient_under_two_names_and_a_retry_send_once() {
     world.pair();
     let mut builder = Agent::new(&world, "bob", "builder");
     builder.inbox();
-    wait("bob's agent", || {
-        let contacts = world.cli_json("alice", &["contacts"]);
-        let entries = contacts["entries"].as_array().unwrap();
-        entries.iter().any(|entry| entry["address"] == "bob/builder@desk").then_some(())
-    });
+    world.until_contact("alice", "bob/builder@desk");
     let send = |to: &str| world.cli_json("alice", &["send", to, "once", "--key", "k1"]);
     let first = send("bob/builder");
     assert_eq!(first["results"].as_array().unwrap().len(), 1);

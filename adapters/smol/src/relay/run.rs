@@ -87,6 +87,15 @@ fn serve(relay: &Running, waiter: &Waiter) -> Wake {
 }
 
 fn refuse(text: &str) -> u8 {
-    process::complain(&format!("relay: {text}"));
+    let next = if text.contains("listen") {
+        "name another address with --listen, or stop what has this one."
+    } else if text.contains("another relay") {
+        "stop it first, or name another store with --db."
+    } else if text.contains("tls") {
+        "correct --tls-cert and --tls-key."
+    } else {
+        "check that the folder of --db exists, has room and is yours."
+    };
+    process::complain(&format!("relay: {text}. Next: {next}"));
     1
 }

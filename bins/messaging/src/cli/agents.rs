@@ -56,7 +56,7 @@ pub(super) fn people(shell: &mut Shell, args: People) -> Result<(), Failure> {
             .collect();
         if rows.is_empty() { "Nobody found.".to_owned() } else { output::table(&["PERSON", "TEAM"], &rows) }
     });
-    Ok(())
+    shell.as_of(None, true)
 }
 
 pub(super) fn person(shell: &mut Shell, args: Person) -> Result<(), Failure> {
@@ -155,7 +155,7 @@ pub(super) fn agent(shell: &mut Shell, args: Agent) -> Result<(), Failure> {
             output::table(&["WITH", "UNREAD", "LAST"], &rows)
         }
     });
-    Ok(())
+    shell.as_of(None, true)
 }
 
 pub(super) fn notices(shell: &mut Shell, args: &Notices) -> Result<(), Failure> {
@@ -183,11 +183,12 @@ pub(super) fn notices(shell: &mut Shell, args: &Notices) -> Result<(), Failure> 
 
 fn describe(notice: &Value) -> String {
     let from = notice.get("from").map(|from| output::clean(from.text("name"))).unwrap_or_default();
-    format!(
-        "{FAINT}{}{FAINT:#}  {}  {}  {}",
-        notice.int("at").map(output::when).unwrap_or_default(),
-        notice.text("category"),
-        if from.is_empty() { output::clean(notice.text("conversation")) } else { from },
-        output::clean(notice.maybe("line").unwrap_or_default())
-    )
+    let about = if from.is_empty() { output::clean(notice.text("conversation")) } else { from };
+    let category = notice.text("category");
+    let text = match (notice.maybe("line").unwrap_or_default(), category) {
+        ("", "request") => "asks for your answer: messaging requests".to_owned(),
+        (line, _) => output::clean(line),
+    };
+    let at = notice.int("at").map(output::when).unwrap_or_default();
+    output::hang(&format!("{FAINT}{at}{FAINT:#}  {category:7}  {about}  "), &text)
 }

@@ -28,7 +28,9 @@ pub(super) fn line(shell: &mut Shell, args: &Send, text: Option<String>) -> Resu
         return Err(Failure::usage("a person or a channel takes a line of text and nothing else")
             .with_remedy("name an agent: person/agent."));
     }
-    let text = text.ok_or_else(|| Failure::usage("there is nothing to send"))?;
+    let text = text.ok_or_else(|| {
+        Failure::usage("there is nothing to send").with_remedy("add a text, or - to read it.")
+    })?;
     let mut members = vec![("conversation", string(&room(shell, &args.to)?)), ("text", string(&text))];
     if let Some(thread) = &args.reply_to {
         members.push(("thread", string(thread)));
@@ -123,21 +125,29 @@ pub(super) fn run(shell: &mut Shell, verb: ChatVerb) -> Result<(), Failure> {
 
 pub(super) fn channel(shell: &mut Shell, verb: ChannelVerb) -> Result<(), Failure> {
     let people = |persons: &[String]| array(persons.iter().map(|person| string(person)));
-    let result = match &verb {
+    let done = match &verb {
         ChannelVerb::Create(args) => shell.call(
             "channel.create",
             object([("name", string(&args.name)), ("persons", people(&args.persons))]),
-        )?,
+        ),
         ChannelVerb::Invite(args) => shell.call(
             "channel.invite",
             object([("name", string(&args.name)), ("persons", people(&args.persons))]),
-        )?,
+        ),
         ChannelVerb::Remove(args) => shell.call(
             "channel.remove",
             object([("name", string(&args.name)), ("persons", people(&args.persons))]),
-        )?,
-        ChannelVerb::Leave(args) => shell.call("channel.leave", object([("name", string(&args.name))]))?,
+        ),
+        ChannelVerb::Leave(args) => shell.call("channel.leave", object([("name", string(&args.name))])),
     };
+    let result = done.map_err(|failure| match failure.text.as_str() {
+        "a channel has this name here" => {
+            failure.with_remedy("pick another name, or `messaging channel invite` to it.")
+        }
+        "they are members already" => failure.with_remedy("nothing: they read and write there."),
+        "a person is no member" => failure.with_remedy("nothing: they are not in the channel."),
+        _ => failure,
+    })?;
     shell.out.result(&result, || match result.get("conversation") {
         Some(conversation) => {
             let persons: Vec<&str> = conversation.items("persons").iter().filter_map(Value::as_str).collect();
@@ -221,17 +231,14 @@ fn describe_line(line: &Value) -> String {
         None => line.text("person").to_owned(),
     };
     let state = match line.maybe("state") {
-        Some("refused") => format!(" {BAD}refused{BAD:#}"),
-        Some(state @ ("sent" | "held")) => format!(" {WAITING}{state}{WAITING:#}"),
-        Some("delivered") => format!(" {FAINT}delivered{FAINT:#}"),
+        Some("refused") => format!(" {BAD}(refused){BAD:#}"),
+        Some(state @ ("sent" | "held")) => format!(" {WAITING}({state}){WAITING:#}"),
+        Some("delivered") => format!(" {FAINT}(delivered){FAINT:#}"),
         _ => String::new(),
     };
-    format!(
-        "{FAINT}{}{FAINT:#}  {STRONG}{}{STRONG:#}  {}{state}",
-        line.int("at").map(output::when).unwrap_or_default(),
-        output::clean(&who),
-        output::clean(line.text("text"))
-    )
+    let at = line.int("at").map(output::when).unwrap_or_default();
+    let lead = format!("{FAINT}{at}{FAINT:#}  {STRONG}{}{STRONG:#}  ", output::clean(&who));
+    output::hang(&lead, &format!("{}{state}", output::clean(line.text("text"))))
 }
 
 /// Entries of an agent's conversation, one a line.
@@ -243,14 +250,22 @@ pub(super) fn entries(entries: &[Value]) -> String {
 fn describe_entry(entry: &Value) -> String {
     let arrow = if entry.text("direction") == "out" { "→" } else { "←" };
     let detail = entry.maybe("state").or_else(|| entry.maybe("stage")).unwrap_or_default();
-    format!(
-        "{FAINT}{}{FAINT:#}  {arrow} {}  {}  {}  {FAINT}{}{FAINT:#}",
-        entry.int("at").map(output::when).unwrap_or_default(),
+    let at = entry.int("at").map(output::when).unwrap_or_default();
+    let preview = output::clean(entry.maybe("preview").unwrap_or_default());
+    let lead = format!(
+        "{FAINT}{at}{FAINT:#}  {arrow} {} {detail}  {FAINT}{}{FAINT:#}",
         entry.text("type"),
-        detail,
-        output::clean(entry.text("preview")),
         entry.text("id")
-    )
+    );
+    if preview.is_empty() {
+        return lead;
+    }
+    // Below it on a terminal, where an id and a preview seldom fit beside each other.
+    if super::on_terminal() {
+        format!("{lead}\n{}", output::hang("    ", &preview))
+    } else {
+        format!("{lead}  {preview}")
+    }
 }
 
 #[cfg(test)]

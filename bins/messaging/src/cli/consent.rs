@@ -132,7 +132,7 @@ pub(super) fn list(shell: &mut Shell, args: Grants) -> Result<(), Failure> {
         }
         output::table(&["SUBJECT", "LEVELS"], &rows)
     });
-    Ok(())
+    shell.as_of(None, false)
 }
 
 fn subject_text(subject: Option<&Value>) -> String {

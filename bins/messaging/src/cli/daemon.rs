@@ -102,7 +102,7 @@ fn describe(status: &Value) -> String {
             output::clean(identity.text("person")),
             output::clean(identity.text("label"))
         )),
-        _ => lines.push("This machine is in no team yet.".to_owned()),
+        _ => lines.push("This machine is in no team yet: `messaging team create` or `team join`.".to_owned()),
     }
     if let Some(team) = status.get("team") {
         let head = team.get("head").and_then(|head| head.int("seq")).unwrap_or_default();
@@ -115,8 +115,10 @@ fn describe(status: &Value) -> String {
     if let Some(relay) = status.get("relay") {
         let state = relay.text("state");
         let style = if state == "connected" { GOOD } else { WAITING };
-        let url = relay.maybe("url").map(output::clean).unwrap_or_default();
-        lines.push(format!("Relay    {style}{state}{style:#} {FAINT}{url}{FAINT:#}").trim_end().to_owned());
+        lines.push(match relay.maybe("url").map(output::clean) {
+            Some(url) => format!("Relay    {style}{state}{style:#} {FAINT}{url}{FAINT:#}"),
+            None => format!("Relay    {FAINT}none yet{FAINT:#}"),
+        });
         if let Some(error) = relay.maybe("lastError") {
             lines.push(format!("         {WAITING}{}{WAITING:#}", output::clean(error)));
         }

@@ -54,9 +54,10 @@ fn hosted(shell: &mut Shell, method: &str, params: Value) -> Result<(), Failure>
 
 /// The members of a result, one a line.
 fn fields(value: &Value) -> String {
-    let members = value.as_object().into_iter().flatten().map(|(name, value)| {
+    let members = value.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let members = members.map(|(name, value)| {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        format!("{name}: {}", output::clean(&text))
+        format!("{name:8} {}", output::clean(&text))
     });
     members.collect::<Vec<_>>().join("\n")
 }

@@ -10,12 +10,15 @@ use messaging_proto::limits::CLOCK_SKEW_MS;
 use messaging_smol::client::{Client, Options};
 use messaging_smol::home::{Home, Owner, check_directory};
 use messaging_smol::probe::probe;
+use rustix::fs::{Access, access};
 use serde_json::Value;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Below this, a store may soon be unable to grow.
 const LITTLE_ROOM: u64 = 256 << 20;
+/// Below this, a daemon may not even start.
+const NO_ROOM: u64 = 4 << 20;
 /// An outbox row older than this deserves a look.
 const OLD_MS: u64 = 600_000;
 /// The clock may be this far off before it is worth a word.
@@ -61,7 +64,8 @@ impl Findings {
     /// What a call to the daemon ended with, with the remedy of its code.
     fn failed(&mut self, what: &'static str, error: impl Into<Failure>) {
         let failure = error.into();
-        self.bad(State::Wrong, what, format!("{}: {}", failure.code, failure.text), failure.remedy);
+        let fix = failure.remedy.trim_end_matches('.');
+        self.bad(State::Wrong, what, format!("{}: {}", failure.code, failure.text), fix);
     }
 }
 
@@ -116,13 +120,10 @@ fn report(shell: &Shell, findings: &[Finding]) -> Result<(), Failure> {
                 State::Wrong => BAD,
             };
             let word = finding.state.word();
-            lines.push(format!(
-                "{style}{word:5}{style:#}  {STRONG}{:9}{STRONG:#}  {}",
-                finding.what,
-                output::clean(&finding.detail)
-            ));
+            let lead = format!("{style}{word:5}{style:#}  {STRONG}{:9}{STRONG:#}  ", finding.what);
+            lines.push(output::hang(&lead, &output::clean(&finding.detail)));
             if let Some(fix) = &finding.fix {
-                lines.push(format!("                  Fix: {}", output::clean(fix)));
+                lines.push(output::hang("                  ", &format!("Fix: {}", output::clean(fix))));
             }
         }
         if wrong == 0 {
@@ -145,12 +146,14 @@ fn report(shell: &Shell, findings: &[Finding]) -> Result<(), Failure> {
 fn check_home(findings: &mut Findings, home: &Home) -> bool {
     let path = home.path().display();
     if !home.path().exists() {
-        findings.bad(
-            State::Wrong,
-            "home",
-            format!("{path} does not exist"),
-            "run `messaging daemon start`, or name another home with --home or $MESSAGING_HOME",
-        );
+        let above = home.path().ancestors().skip(1).find(|above| above.exists());
+        let can = above.is_none_or(|above| access(above, Access::WRITE_OK | Access::EXEC_OK).is_ok());
+        let (detail, fix) = if can {
+            ("", "run `messaging daemon start`, or name another home with --home or $MESSAGING_HOME")
+        } else {
+            (", and you may not make it", "name a folder of your own with --home or $MESSAGING_HOME")
+        };
+        findings.bad(State::Wrong, "home", format!("{path} does not exist{detail}"), fix);
         return false;
     }
     let owner = Owner::from_env();
@@ -202,7 +205,8 @@ fn check_room(findings: &mut Findings, home: &Home) {
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let detail = format!("{} MiB free", free >> 20);
     if free < LITTLE_ROOM {
-        findings.bad(State::Look, "disk", detail, "make room: a full disk stops the daemon from taking mail");
+        let state = if free < NO_ROOM { State::Wrong } else { State::Look };
+        findings.bad(state, "disk", detail, "make room: a full disk stops the daemon from taking mail");
     } else {
         findings.fine("disk", detail);
     }

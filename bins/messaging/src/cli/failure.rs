@@ -1,6 +1,7 @@
 //! Errors as a person meets them: the code first, one next step last, and the exit status.
 
 use super::remedy::remedy;
+use super::steps;
 use messaging_proto::Code;
 use messaging_smol::client::ClientError;
 use std::process::ExitCode;
@@ -8,6 +9,8 @@ use std::process::ExitCode;
 /// How `messaging` ends. SIGINT is 130: `messaging_smol::interrupt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
+    /// Whoever read the output has gone.
+    Unread = 0,
     /// An error with a code.
     Error = 1,
     /// The arguments are wrong.
@@ -23,6 +26,9 @@ impl From<Exit> for ExitCode {
         Self::from(exit as u8)
     }
 }
+
+/// The code of the failure that is none: nobody reads on.
+const UNREAD: &str = "unread";
 
 /// An error of a verb.
 #[derive(Debug)]
@@ -64,9 +70,15 @@ impl Failure {
         self
     }
 
+    /// The end of a verb that goes on for as long as somebody reads.
+    pub(crate) fn unread() -> Self {
+        Self::new(UNREAD, "").quietly()
+    }
+
     /// The exit status.
     pub(crate) fn exit(&self) -> Exit {
         match self.code.as_str() {
+            UNREAD => Exit::Unread,
             "usage" => Exit::Usage,
             "daemon_unavailable" | "daemon_mismatch" | "store_refused" => Exit::Daemon,
             "answered_no" => Exit::Declined,
@@ -77,7 +89,15 @@ impl Failure {
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
+        let step = match error.code {
+            Code::InvalidRequest => steps::field(&error.message),
+            Code::Forbidden | Code::Internal => steps::home(&error.message),
+            _ => None,
+        };
         let mut failure = Self::new(error.code.as_str(), error.message);
+        if let Some(step) = step {
+            failure.remedy = step.to_owned();
+        }
         if error.reason.as_deref() == Some("pre-reset") {
             failure.remedy = "move the home folder aside and set up again.".to_owned();
         }

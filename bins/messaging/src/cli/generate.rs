@@ -12,11 +12,12 @@ pub(super) fn completions(shell: &Shell, args: &Completions) -> Result<(), Failu
         "bash" => complete::bash(&root),
         "zsh" => complete::zsh(&root),
         "fish" => complete::fish(&root),
-        _ => return Err(Failure::usage("completions exist for bash, zsh and fish")),
+        _ => {
+            return Err(Failure::usage("completions exist for bash, zsh and fish")
+                .with_remedy("run `messaging completions bash`, or with zsh or fish."));
+        }
     };
-    shell
-        .out
-        .result(&object([("shell", string(&args.shell)), ("script", string(&script))]), || script.clone());
+    shell.out.verbatim(&object([("shell", string(&args.shell)), ("script", string(&script))]), &script);
     Ok(())
 }
 
@@ -30,7 +31,7 @@ pub(super) fn pages(shell: &Shell, args: &Man) -> Result<(), Failure> {
     let names = array(pages.iter().map(|(name, _)| string(name)));
     let folder = args.folder.display().to_string();
     shell.out.result(&object([("folder", string(&folder)), ("pages", names)]), || {
-        format!("{} pages are in {folder}. Read one: man -l {folder}/messaging.1", pages.len())
+        format!("{} pages are in {folder}. Read one:\n    man -l {folder}/messaging.1", pages.len())
     });
     Ok(())
 }

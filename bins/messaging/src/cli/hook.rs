@@ -19,7 +19,7 @@ use messaging_smol::client::{Client, Options};
 use messaging_smol::handle::{self, Handle};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::time::Duration;
 
 /// How long the daemon may take for one answer; the agent waits for this program.
@@ -65,11 +65,19 @@ impl Event {
 
 pub(super) fn run(shell: &Shell, args: &Hook) -> Result<(), Failure> {
     if !matches!(args.agent.as_str(), "claude-code" | "codex") {
-        return Err(Failure::usage("this knows the hooks of claude-code and codex"));
+        return Err(Failure::usage("this knows the hooks of claude-code and codex")
+            .with_remedy("run `messaging hook claude-code --print-config`, or with codex."));
     }
     if args.print_config {
         print_config(&args.agent);
         return Ok(());
+    }
+    if std::io::stdin().is_terminal() {
+        return Err(Failure::usage("the agent runs this, and says on standard input what happened")
+            .with_remedy(format!(
+                "put what `messaging hook {} --print-config` shows into its settings.",
+                args.agent
+            )));
     }
     let mut text = String::new();
     if std::io::stdin().take(INPUT_BYTES).read_to_string(&mut text).is_err() {

@@ -3,7 +3,7 @@
 use super::args::{IdentityMigrate, IdentityVerb};
 use super::device;
 use super::failure::Failure;
-use super::output;
+use super::output::{self, STRONG};
 use super::shell::Shell;
 use super::value::{Read, object, string};
 use messaging_smol::client::{Client, Options};
@@ -15,12 +15,15 @@ pub(super) fn run(shell: &mut Shell, verb: IdentityVerb) -> Result<(), Failure> 
             shell.out.result(&device, || match device.maybe("device") {
                 Some(id) => {
                     let member = match device.maybe("person") {
-                        Some(person) => {
-                            format!(", {}@{}", output::clean(person), output::clean(device.text("label")))
-                        }
-                        None => String::new(),
+                        Some(person) => format!(
+                            "{STRONG}{}@{}{STRONG:#}, {}",
+                            output::clean(person),
+                            output::clean(device.text("label")),
+                            device.text("binding")
+                        ),
+                        None => format!("Of no team yet, {}", device.text("binding")),
                     };
-                    format!("{id}\n{}{member}", device.text("binding"))
+                    format!("{member}\nMachine  {id}")
                 }
                 None => "This machine has no keys yet.".to_owned(),
             });

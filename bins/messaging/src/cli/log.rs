@@ -43,6 +43,7 @@ pub(super) fn run(shell: &Shell, args: &Log) -> Result<(), Failure> {
         return Ok(());
     }
     loop {
+        output::read_on()?;
         std::thread::sleep(POLL);
         let Ok(now) = std::fs::metadata(&path).map(|meta| meta.len()) else { continue };
         if now < length {

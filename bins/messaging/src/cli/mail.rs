@@ -8,11 +8,26 @@ use super::output::{self, BAD, FAINT, GOOD, STRONG, WAITING};
 use super::shell::{Shell, text_or_stdin};
 use super::value::{Read, array, number, object, string};
 use serde_json::Value;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// Most bytes of one call.
+const CALL_BYTES: u64 = 1 << 20;
+
 pub(super) fn send(shell: &mut Shell, args: Send) -> Result<(), Failure> {
     let text = args.text.as_deref().map(text_or_stdin).transpose()?;
+    if args.to.is_empty() {
+        return Err(Failure::usage("the address is empty").with_remedy(
+            "name an agent as <person>/<agent>, a person as <person>, a channel as \"#<channel>\".",
+        ));
+    }
+    if text.as_deref().is_some_and(|text| text.trim().is_empty()) && args.file.is_empty() {
+        // An empty pipe most likely: whoever reads the message could make nothing of it.
+        return Err(
+            Failure::usage("the text is empty").with_remedy("add a text, or look at what the pipe gave.")
+        );
+    }
     if !args.to.contains('/') {
         return chats::line(shell, &args, text);
     }
@@ -109,10 +124,17 @@ fn wait_for_delivery(shell: &mut Shell, id: &str, wait: Duration) -> Result<Stri
 }
 
 fn file_part(path: &Path) -> Result<Value, Failure> {
-    let bytes = std::fs::read(path).map_err(|_| {
-        Failure::usage(format!("cannot read {}", path.display()))
+    let cannot = |what: &str| {
+        Failure::usage(format!("{what} {}", output::clean(&path.display().to_string())))
             .with_remedy("check the path given to --file.")
-    })?;
+    };
+    let mut bytes = Vec::new();
+    // A device may have no end; one byte past what any call takes is enough to say so.
+    let read = std::fs::File::open(path).and_then(|file| file.take(CALL_BYTES + 1).read_to_end(&mut bytes));
+    if read.map_err(|_| cannot("cannot read"))? as u64 > CALL_BYTES {
+        return Err(Failure::new("too_large", "the file is larger than a message may be")
+            .with_remedy("send where to find it instead."));
+    }
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
     Ok(object([("raw", string(&messaging_proto::b64::encode(&bytes))), ("filename", string(name))]))
 }
@@ -200,7 +222,7 @@ fn describe_item(result: &Value) -> String {
         text.push_str(&parts(message.items("parts")));
     }
     text.push_str(&format!(
-        "\n{FAINT}Answer: messaging send {} --reply-to {} \"…\"{FAINT:#}",
+        "\n{FAINT}Answer:\n    messaging send {} --reply-to {} \"…\"{FAINT:#}",
         peer(item.get("from")),
         item.text("id")
     ));

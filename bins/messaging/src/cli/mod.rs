@@ -24,14 +24,15 @@ mod progress;
 mod remedy;
 mod service;
 mod shell;
+mod steps;
 mod table;
 mod tasks;
 mod team;
+mod usage;
 mod value;
 mod verbs;
 
 use args::{Cli, Verb};
-use failure::Exit;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -39,8 +40,8 @@ pub(crate) use args::Demo;
 pub(crate) use failure::Failure;
 pub(crate) use mail::{parts, peer};
 pub(crate) use output::{
-    BAD, FAINT, GOOD, Output, STRONG, WAITING, can_ask, clean, complain, now as time_now, page, span,
-    when as time_text,
+    BAD, FAINT, GOOD, Output, STRONG, WAITING, can_ask, clean, complain, ended, fitted, hang,
+    now as time_now, page, span, when as time_text,
 };
 pub(crate) use table::{cut, wrap};
 
@@ -49,29 +50,34 @@ pub(crate) fn on_terminal() -> bool {
     output::columns().is_some()
 }
 
+pub(crate) use progress::Progress;
 pub(crate) use shell::{Shell, fresh_key};
 pub(crate) use value::{Read, array, number, object, string};
 
 /// Runs `messaging` with the process's arguments, the program's name first.
 #[must_use]
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    let json = arguments.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json");
     let mut texts = Vec::new();
     for argument in arguments {
         match argument.into_string() {
             Ok(text) => texts.push(text),
-            Err(_) => return usage("an argument is not UTF-8 text"),
+            Err(_) => return wrong(json, "an argument is not UTF-8 text"),
         }
     }
     let hoisted = match args::hoist(texts) {
         Ok(hoisted) => hoisted,
-        Err(message) => return usage(&message),
+        Err(message) => return wrong(json, &message),
     };
     // The services parse their own flags: the same ones as `messaging-relay` and `messagingd`.
     let rest: Vec<&str> = hoisted.rest.iter().map(String::as_str).collect();
     match rest.as_slice() {
-        ["relay", flags @ ..] => return crate::relay::run("messaging relay", flags),
+        ["relay", flags @ ..] => {
+            return crate::relay::run("messaging relay", &with_json(flags, hoisted.json));
+        }
         ["daemon", "run", flags @ ..] => {
-            return crate::messagingd::run("messaging daemon run", hoisted.home.as_deref(), flags);
+            let flags = with_json(flags, hoisted.json);
+            return crate::messagingd::run("messaging daemon run", hoisted.home.as_deref(), &flags);
         }
         ["--version"] => return version(hoisted.json),
         ["help"] => return parse_and_run(&["--help"], &hoisted),
@@ -85,16 +91,21 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     parse_and_run(&rest, &hoisted)
 }
 
+/// A service's flags with the one that was taken out of them, since it may stand anywhere.
+fn with_json<'a>(flags: &[&'a str], json: bool) -> Vec<&'a str> {
+    [flags, if json { &["--json"] } else { &[] }].concat()
+}
+
 fn parse_and_run(words: &[&str], hoisted: &args::Hoisted) -> ExitCode {
+    let out = Output::new(hoisted.json);
     let cli = match <Cli as argh::FromArgs>::from_args(&["messaging"], words) {
         Ok(cli) => cli,
         Err(early) if early.status.is_ok() => {
             output::page(&table::wrap(&early.output, 80));
-            return ExitCode::SUCCESS;
+            return output::ended(ExitCode::SUCCESS);
         }
-        Err(early) => return usage(early.output.trim_end()),
+        Err(early) => return out.fail(&usage::refused(words, &early.output)),
     };
-    let out = Output::new(hoisted.json);
     let mut shell = Shell::new(hoisted.home.clone(), out, cli.r#as);
     if matches!(cli.verb, Verb::Version(_)) {
         return version(hoisted.json);
@@ -104,7 +115,7 @@ fn parse_and_run(words: &[&str], hoisted: &args::Hoisted) -> ExitCode {
         std::env::var("MESSAGING_AUTOSTART").is_ok_and(|value| value == "1") && needs_daemon(&cli.verb);
     let started = if autostart { shell.autostart() } else { Ok(()) };
     match started.and_then(|()| dispatch(&mut shell, cli.verb)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => output::ended(ExitCode::SUCCESS),
         Err(failure) => shell.out.fail(&failure),
     }
 }
@@ -170,9 +181,8 @@ const fn needs_daemon(verb: &Verb) -> bool {
     )
 }
 
-fn usage(message: &str) -> ExitCode {
-    output::complain(&format!("messaging: usage: {message}\nNext: run `messaging help`."));
-    Exit::Usage.into()
+fn wrong(json: bool, message: &str) -> ExitCode {
+    Output::new(json).fail(&Failure::usage(message).with_remedy("run `messaging help`."))
 }
 
 fn version(json: bool) -> ExitCode {
@@ -182,5 +192,5 @@ fn version(json: bool) -> ExitCode {
     } else {
         format!("messaging {version} (protocol messaging/1)\n")
     });
-    ExitCode::SUCCESS
+    output::ended(ExitCode::SUCCESS)
 }

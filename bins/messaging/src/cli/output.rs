@@ -7,9 +7,11 @@ use super::value::{object, string};
 use anstyle::{AnsiColor, Style};
 use messaging_proto::text::terminal_safe;
 use messaging_proto::time::Wall;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Where a verb's result goes.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,15 @@ impl Output {
             if !text.is_empty() {
                 page(&fitted(&line_end(&text)));
             }
+        }
+    }
+
+    /// As [`Output::result`] for the text of a file: no line of it is broken.
+    pub(crate) fn verbatim(self, document: &Value, text: &str) {
+        if self.json {
+            self.document(document);
+        } else {
+            page(&line_end(text));
         }
     }
 
@@ -89,12 +100,63 @@ impl Output {
     }
 }
 
-/// Prints to stdout; a closed pipe ends the output, not the program.
+/// Nobody reads on.
+const GONE: u8 = 1;
+/// What was printed is lost.
+const LOST: u8 = 2;
+/// How standard output failed, if it did.
+static STDOUT: AtomicU8 = AtomicU8::new(0);
+
+/// Prints to stdout; a closed pipe ends the output, not the program, which may have children to stop.
 pub(crate) fn page(text: &str) {
     let mut stdout = anstream::stdout();
-    let _ = stdout.write_all(text.as_bytes());
     // A prompt has no line end that would send it.
-    let _ = stdout.flush();
+    if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        let gone = error.kind() == std::io::ErrorKind::BrokenPipe;
+        STDOUT.store(if gone { GONE } else { LOST }, Ordering::Relaxed);
+    }
+}
+
+/// An error once nobody reads what is printed: for verbs that go on until they are stopped.
+pub(crate) fn read_on() -> Result<(), Failure> {
+    match STDOUT.load(Ordering::Relaxed) {
+        // What is not written to shows its end too.
+        0 if hung_up() => Err(Failure::unread()),
+        0 => Ok(()),
+        GONE => Err(Failure::unread()),
+        _ => Err(lost()),
+    }
+}
+
+/// Whether standard output is a pipe that nobody reads.
+fn hung_up() -> bool {
+    let stdout = std::io::stdout();
+    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut fds, Some(&now)), Ok(1..)) && fds[0].revents().contains(PollFlags::ERR)
+}
+
+/// `status`, unless what was printed did not arrive.
+pub(crate) fn ended(status: ExitCode) -> ExitCode {
+    if STDOUT.load(Ordering::Relaxed) != LOST {
+        return status;
+    }
+    let lost = lost();
+    complain(&format!("messaging: {}: {}\nNext: {}", lost.code, lost.text, lost.remedy));
+    lost.exit().into()
+}
+
+fn lost() -> Failure {
+    Failure::new("internal", "standard output cannot be written")
+        .with_remedy("make room where it goes, or send it elsewhere.")
+}
+
+/// `text` after `lead`; on a terminal its further lines stand below its first.
+pub(crate) fn hang(lead: &str, text: &str) -> String {
+    match columns() {
+        Some(columns) => super::table::hang(lead, text, columns),
+        None => format!("{lead}{text}"),
+    }
 }
 
 /// Prints a line to stderr.

@@ -4,7 +4,7 @@
 
 use super::args::Explain;
 use super::failure::Failure;
-use super::output;
+use super::output::{self, FAINT, STRONG};
 use super::shell::Shell;
 use super::value::{array, object, string};
 use messaging_proto::Code;
@@ -134,7 +134,15 @@ pub(super) fn explain(shell: &Shell, args: &Explain) -> Result<(), Failure> {
         many => {
             let rows: Vec<Vec<String>> =
                 many.iter().map(|code| row(code).map(str::to_owned).to_vec()).collect();
-            output::table(&["CODE", "TRY AGAIN", "NEXT"], &rows)
+            if !super::on_terminal() {
+                return output::table(&["CODE", "TRY AGAIN", "NEXT"], &rows);
+            }
+            let lines = many.iter().map(|code| {
+                let [code, retry, step] = row(code);
+                let step = output::hang("    ", step);
+                format!("{STRONG}{code}{STRONG:#}  {FAINT}try again: {retry}{FAINT:#}\n{step}")
+            });
+            lines.collect::<Vec<_>>().join("\n")
         }
     });
     Ok(())

@@ -211,7 +211,7 @@ fn show(shell: &Shell, unit: &Unit, args: &ServiceShow) -> Result<(), Failure> {
     let text = unit.text(kind);
     let file = kind.path(&unit.name)?;
     let document = describe(unit, kind, &file, &[("text", string(&text))]);
-    shell.out.result(&document, || text.clone());
+    shell.out.verbatim(&document, &text);
     Ok(())
 }
 

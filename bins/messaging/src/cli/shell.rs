@@ -103,6 +103,7 @@ impl Shell {
 
     /// The next event the daemon sends, or nothing when `wait` passes.
     pub(crate) fn event(&mut self, wait: Option<Duration>) -> Result<Option<Value>, Failure> {
+        output::read_on()?;
         Ok(self.client()?.next_event(wait)?)
     }
 
@@ -137,7 +138,7 @@ impl Shell {
 
     /// Asks on the terminal; an ended input is an answer of no.
     pub(crate) fn ask(&self, question: &str) -> Result<String, Failure> {
-        output::complain(question);
+        output::complain(&output::fitted(question));
         let mut answer = String::new();
         match std::io::stdin().read_line(&mut answer) {
             Ok(count) if count > 0 => Ok(answer.trim().to_owned()),

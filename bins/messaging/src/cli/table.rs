@@ -117,6 +117,36 @@ pub(crate) fn wrap(text: &str, columns: usize) -> String {
     wrapped
 }
 
+/// `text` after `lead`, broken between words, its further lines as far in as its first.
+pub(super) fn hang(lead: &str, text: &str, columns: usize) -> String {
+    let width = anstream::adapter::strip_str(lead).to_string().width();
+    // On a narrow terminal too little would be left beside it.
+    let (indent, first) = if width * 2 > columns { (INDENT.len(), width) } else { (width, width) };
+    let mut lines = String::from(lead);
+    let mut at = first;
+    for (number, word) in text.split(' ').enumerate() {
+        let wide = anstream::adapter::strip_str(word).to_string().width();
+        if number > 0 {
+            if at + 1 + wide > columns && at > indent {
+                lines.push('\n');
+                lines.push_str(&" ".repeat(indent));
+                at = indent;
+            } else {
+                lines.push(' ');
+                at += 1;
+            }
+        } else if at + wide > columns && width > INDENT.len() && indent < first {
+            lines.truncate(lines.trim_end().len());
+            lines.push('\n');
+            lines.push_str(&" ".repeat(indent));
+            at = indent;
+        }
+        lines.push_str(word);
+        at += wide;
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +181,15 @@ mod tests {
         assert_eq!(wrap("unbreakable-and-long x", 6), "unbreakable-and-long\nx");
         assert_eq!(wrap("\u{1b}[1mone\u{1b}[0m two", 7), "\u{1b}[1mone\u{1b}[0m two");
         assert_eq!(wrap("", 8), "");
+    }
+
+    #[test]
+    fn what_hangs_stands_below_its_first_word() {
+        assert_eq!(hang("ok  ", "one two three", 12), "ok  one two\n    three");
+        assert_eq!(hang("\u{1b}[1mok\u{1b}[0m  ", "one two", 80), "\u{1b}[1mok\u{1b}[0m  one two");
+        assert_eq!(hang("a long lead  ", "one two three", 20), "a long lead  one two\n    three");
+        assert_eq!(hang("a long lead  ", "unbreakable", 20), "a long lead\n    unbreakable");
+        assert_eq!(hang("lead  ", "", 80), "lead  ");
     }
 
     #[test]

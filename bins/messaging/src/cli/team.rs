@@ -59,7 +59,7 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
                 ("person", string(&args.person)),
                 ("label", string(&args.label)),
             ]);
-            let result = shell.call("team.pair", params)?;
+            let result = shell.call("team.pair", params).map_err(not_there)?;
             shell.out.result(&result, || {
                 format!(
                     "{}\n{FAINT}Give this card to an admin, who runs: messaging team add <card>\nThen run here: messaging \
@@ -84,7 +84,10 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
             Ok(())
         }
         TeamVerb::Claim(_) => {
-            let result = shell.call("team.claim", object([]))?;
+            let result = shell.call("team.claim", object([])).map_err(|failure| match &*failure.text {
+                "no pairing waits" => failure.with_remedy("run `messaging team pair <team card>` first."),
+                _ => failure,
+            })?;
             shell.out.result(&result, || match result.text("state") {
                 "done" => joined(&result),
                 _ => "Not added yet. Try again once an admin ran `messaging team add`.".to_owned(),
@@ -102,22 +105,37 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
         TeamVerb::Info(_) => {
             let info = shell.call("team.info", object([]))?;
             shell.out.result(&info, || describe(&info));
-            Ok(())
+            shell.as_of(None, true)
         }
         TeamVerb::Remove(args) => {
             let machine = machine_of(shell, &args.machine)?;
             let done = shell.call("team.remove", object([("machine", string(&machine))]))?;
-            shell.out.result(&done, || "Removed, for ever.".to_owned());
+            shell.out.result(&done, || {
+                format!(
+                    "{} is removed, for ever; a new ticket brings its person back.",
+                    output::clean(&args.machine)
+                )
+            });
             Ok(())
         }
         TeamVerb::Role(args) => {
             let machine = machine_of(shell, &args.machine)?;
             let done = shell
                 .call("team.role", object([("machine", string(&machine)), ("role", string(&args.role))]))?;
-            shell.out.result(&done, || format!("Its role is {} now.", output::clean(&args.role)));
+            shell.out.result(&done, || {
+                format!("{} is {} now.", output::clean(&args.machine), output::clean(&args.role))
+            });
             Ok(())
         }
     }
+}
+
+/// A relay that was named just now is more likely misspelt than gone.
+fn not_there(failure: Failure) -> Failure {
+    if failure.code != "relay_unavailable" {
+        return failure;
+    }
+    failure.with_remedy("check that a relay runs at that address and that this network reaches it.")
 }
 
 fn create(shell: &mut Shell, args: &TeamCreate) -> Result<(), Failure> {
@@ -127,7 +145,12 @@ fn create(shell: &mut Shell, args: &TeamCreate) -> Result<(), Failure> {
         ("person", string(&args.person)),
         ("label", string(&args.label)),
     ]);
-    let result = shell.call("team.create", params)?;
+    let result = shell.call("team.create", params).map_err(|failure| match &*failure.code {
+        "invalid_request" if failure.text.starts_with("name is") => {
+            failure.with_remedy("give the team a name of 1 to 64 characters, with --name.")
+        }
+        _ => not_there(failure),
+    })?;
     shell.out.result(&result, || {
         format!(
             "Team {} is founded. {}\n{FAINT}Bring someone in: messaging team invite <person>{FAINT:#}",
@@ -145,7 +168,7 @@ fn join(shell: &mut Shell, args: &TeamJoin) -> Result<(), Failure> {
         None => host_label()?,
     };
     let params = object([("ticket", string(ticket.trim())), ("label", string(&label))]);
-    let result = shell.call("team.join", params)?;
+    let result = shell.call("team.join", params).map_err(not_there)?;
     shell.out.result(&result, || joined(&result));
     Ok(())
 }

@@ -21,9 +21,9 @@ pub(crate) fn run(shell: &Shell, args: &Demo) -> Result<(), Failure> {
     if args.keep && told.is_ok() {
         // The folder outlives this process on purpose.
         let folder = folder.keep();
-        world.keep();
         timeline.summary(told?);
         timeline.keep(&world, &folder);
+        world.keep();
         return Ok(());
     }
     world.stop();

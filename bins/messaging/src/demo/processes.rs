@@ -5,7 +5,7 @@ use messaging_smol::home::Home;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 const START: Duration = Duration::from_secs(10);
@@ -41,6 +41,11 @@ impl World {
             )?;
         }
         Ok(world)
+    }
+
+    /// The relay's process id.
+    pub(super) fn relay_pid(&self) -> u32 {
+        self.children.first().map_or(0, Child::id)
     }
 
     /// Leaves the processes running.
@@ -88,7 +93,10 @@ impl World {
                 Some(rest) => Ok(rest.trim().to_owned()),
                 None => Err(failed("did not start")),
             },
-            Err(_) => Err(failed("did not start in time")),
+            // Its output has ended: it said why on stderr, which is this one's.
+            Err(RecvTimeoutError::Disconnected) => Err(failed("ended at once; its own words are above")
+                .with_remedy("do what they say, or give $TMPDIR a folder with room, and try again.")),
+            Err(RecvTimeoutError::Timeout) => Err(failed("did not start in time")),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::processes::World;
 use super::timeline::Timeline;
-use crate::cli::{Failure, Read, array, fresh_key, object, string};
+use crate::cli::{Failure, Progress, Read, array, fresh_key, object, string};
 use messaging_smol::client::{Client, Options};
 use messaging_smol::home::Home;
 use serde_json::Value;
@@ -117,6 +117,7 @@ impl<'a> Agent<'a> {
     /// Waits until the other session shows up in this machine's directory.
     fn wait_for_contact(&mut self, address: &str) -> Result<(), Failure> {
         let end = Instant::now() + PATIENCE;
+        let _progress = Progress::start("waiting for the other agent");
         loop {
             let contacts = self.client.call("contacts.list", object([]))?;
             if contacts.items("entries").iter().any(|entry| entry.text("address") == address) {

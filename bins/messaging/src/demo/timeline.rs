@@ -2,7 +2,7 @@
 
 use super::processes::World;
 use super::story::Told;
-use crate::cli::{BAD, FAINT, GOOD, Output, STRONG, WAITING, number, object, page, string};
+use crate::cli::{BAD, FAINT, GOOD, Output, STRONG, WAITING, hang, number, object, page, string};
 use std::path::Path;
 use std::time::Instant;
 
@@ -57,7 +57,8 @@ impl Timeline {
         } else {
             format!(": {style}{stage}{style:#} {FAINT}after {after_ms} ms{FAINT:#}")
         };
-        page(&format!("{FAINT}{at:>6} ms{FAINT:#}  {STRONG}{who:<14}{STRONG:#} {text}{stage}\n"));
+        let lead = format!("{FAINT}{at:>6} ms{FAINT:#}  {STRONG}{who:<14}{STRONG:#} ");
+        page(&format!("{}\n", hang(&lead, &format!("{text}{stage}"))));
     }
 
     /// The end.
@@ -72,14 +73,15 @@ impl Timeline {
             ]));
             return;
         }
-        page(&format!(
-            "\n{GOOD}It works.{GOOD:#} {} messages and {} task crossed a real relay, end-to-end encrypted, in {:.1} s; \
+        let text = format!(
+            "{GOOD}It works.{GOOD:#} {} messages and {} task crossed a real relay, end-to-end encrypted, in {:.1} s; \
              a message was stored on the other machine {} ms after it was sent.\n",
             told.messages,
             told.tasks,
             f64::from(u32::try_from(at).unwrap_or(u32::MAX)) / 1000.0,
             told.delivered_ms,
-        ));
+        );
+        page(&format!("\n{}\n", hang("", text.trim_end())));
     }
 
     /// How to look around in what was left running.
@@ -92,8 +94,9 @@ impl Timeline {
             "\nIt is still running, in {folder}:\n\n  messaging --home {alice} status\n  messaging --home {alice} \
              contacts\n  messaging --home {alice} send bob/builder \"Hello again\"\n  messaging --home {bob} agents\n  \
              messaging --home {bob} inbox\n\nStop it:\n\n  messaging --home {alice} daemon stop\n  messaging --home {bob} \
-             daemon stop\n  pkill -f {folder}/relay.db\n  rm -r {folder}\n",
+             daemon stop\n  kill {relay}\n  rm -r {folder}\n",
             folder = folder.display(),
+            relay = world.relay_pid(),
         ));
     }
 }

@@ -22,10 +22,15 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts `command` in a terminal of its own.
     pub(crate) fn start(command: &mut Command) -> Self {
+        Self::narrow(command, 80)
+    }
+
+    /// As [`Terminal::start`], so many columns wide.
+    pub(crate) fn narrow(command: &mut Command, columns: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
-        tcsetwinsize(&master, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        tcsetwinsize(&master, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let slave = File::from(rustix::fs::open(name, flags, Mode::empty()).unwrap());
@@ -126,7 +131,7 @@ pub(crate) fn plain(text: &str) -> String {
 /// Ids, times, ports and paths as constants of the same width.
 pub(crate) fn normalise(text: &str, folder: &str) -> String {
     let mut text = text.replace(folder, "/tmp/world");
-    let rules: [(&str, &str); 14] = [
+    let rules: [(&str, &str); 21] = [
         (r"(?m)^[0-9]+ pages", "40 pages"),
         (r"messaging1\.[A-Za-z0-9_-]+", "messaging1.TICKET"),
         (r"messaging-(team|admit)\.[A-Za-z0-9_-]+", "messaging-$1.CARD"),
@@ -139,6 +144,13 @@ pub(crate) fn normalise(text: &str, folder: &str) -> String {
         (r"(?-u:\b)in [0-9]+ ms", "in 1 ms"),
         (r"[0-9]+ MiB free", "1000 MiB free"),
         (r"(?-u:\b)up (now|[0-9]+ (s|min|h))", "up 1 s"),
+        (r#""at":[0-9]+"#, r#""at":0"#),
+        (r#""port":[0-9]+"#, r#""port":8787"#),
+        (r"ready [0-9]+", "ready 8787"),
+        (r"(?m)^ *[0-9]+ ms  ", "     1 ms  "),
+        (r"after [0-9]+ ms", "after 1 ms"),
+        (r"[0-9]+ ms after", "1 ms after"),
+        (r"in [0-9]+\.[0-9] s", "in 1.0 s"),
         (r"(?m)^(> )?[0-9]{2}:[0-9]{2} ", "${1}00:00 "),
         (r"the oldest for (now|[0-9]+ (s|min))", "the oldest for 1 s"),
     ];

@@ -259,6 +259,15 @@ impl World {
         serde_json::from_str(&text).unwrap()
     }
 
+    /// Waits until the machine `name` knows the session `address`.
+    pub(crate) fn until_contact(&self, name: &str, address: &str) {
+        wait(&format!("{address} in the directory of {name}"), || {
+            let contacts = self.cli_json(name, &["contacts"]);
+            let entries = contacts["entries"].as_array().unwrap();
+            entries.iter().any(|entry| entry["address"] == address).then_some(())
+        });
+    }
+
     /// A team of `alice@laptop` and `bob@desk`, both daemons running, bob open to alice's asks.
     pub(crate) fn pair(&mut self) {
         for name in ["alice", "bob"] {

@@ -46,8 +46,8 @@ pub(crate) fn hoist(arguments: Vec<String>) -> Result<Hoisted, String> {
             }
             "--json" => hoisted.json = true,
             "--home" => match arguments.next() {
-                Some(home) => hoisted.home = Some(home.into()),
-                None => return Err("--home needs a folder".to_owned()),
+                Some(home) if !home.is_empty() => hoisted.home = Some(home.into()),
+                _ => return Err("--home needs a folder".to_owned()),
             },
             "-" => hoisted.rest.push(STDIN.to_owned()),
             "--trust" => {
@@ -57,6 +57,7 @@ pub(crate) fn hoist(arguments: Vec<String>) -> Result<Hoisted, String> {
                 hoisted.rest.extend([argument, days.unwrap_or_else(|| TRUST_LONGEST.to_owned())]);
             }
             text => match text.strip_prefix("--home=") {
+                Some("") => return Err("--home needs a folder".to_owned()),
                 Some(home) => hoisted.home = Some(home.into()),
                 None => hoisted.rest.push(argument),
             },
