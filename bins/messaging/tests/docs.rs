@@ -28,6 +28,7 @@ const STRICT: &[&str] = &[
     "docs/security.md",
     "docs/troubleshooting.md",
     "docs/protocol.md",
+    "docs/backup.md",
     "docs/replay.md",
 ];
 
@@ -166,7 +167,8 @@ impl Machines {
     fn filled(&self, command: &str) -> String {
         let mut command = command
             .replace("wss://relay.example", &format!("ws://127.0.0.1:{}", self.port))
-            .replace("127.0.0.1:8787", &format!("127.0.0.1:{}", self.port));
+            .replace("127.0.0.1:8787", &format!("127.0.0.1:{}", self.port))
+            .replace("/mnt/backup", self.folder.path().join("backup").to_str().unwrap());
         for (name, value) in &self.last {
             command = command.replace(name, value);
         }
@@ -307,6 +309,11 @@ fn replay() {
     page("docs/replay.md");
 }
 
+#[test]
+fn backup() {
+    page("docs/backup.md");
+}
+
 /// The commands of this page make users and change owners. They run in a container's root alone, with numbers for the users.
 #[test]
 fn own_user() {
@@ -355,7 +362,11 @@ fn every_other_page() {
 #[test]
 fn commands_that_build_are_run_by_ci() {
     let ci = std::fs::read_to_string(root().join(".ci/run")).unwrap();
-    for command in ["cargo test --workspace", "cargo install --path bins/messaging"] {
+    for command in [
+        "cargo test --workspace",
+        "cargo install --path bins/messaging",
+        "cargo install --path bins/messaging-mcp",
+    ] {
         assert!(ci.contains(command), "{command}");
     }
     // The demonstration: tests/first_light.rs.

@@ -6,7 +6,7 @@ mod world;
 
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use world::{Agent, PROGRAM, World, contains, wait};
 
 #[test]
@@ -27,8 +27,13 @@ fn the_demonstration_shows_every_stage_and_a_completed_task() {
 #[test]
 fn the_demonstration_that_is_kept_is_stopped_by_its_own_commands() {
     let folder = tempfile::tempdir().unwrap();
-    let output =
-        Command::new(PROGRAM).args(["demo", "--keep"]).env("TMPDIR", folder.path()).output().unwrap();
+    let output = Command::new(PROGRAM)
+        .args(["demo", "--keep"])
+        .env("TMPDIR", folder.path())
+        // What stays behind keeps it open.
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let commands: Vec<&str> = text
         .lines()
