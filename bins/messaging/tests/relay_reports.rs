@@ -64,7 +64,7 @@ fn report_19_one_key_in_two_teams() {
     assert_eq!(next(&mut receivers[1]), Some(envelope.id));
 }
 
-/// 2,000 envelopes here; `MESSAGING_CHURN=1000000` for the figure in docs/relay.md.
+/// 2,000 envelopes here, `MESSAGING_CHURN=…` for more; the soak of docs/relay.md sent 1.2 million.
 #[test]
 fn report_55_the_store_does_not_grow_with_what_went_through_it() {
     const QUEUE: u64 = 100;
