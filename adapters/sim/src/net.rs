@@ -246,6 +246,14 @@ impl World {
         self.net.dead.extend(of);
     }
 
+    /// Silence ends: another connection works. The one that was silent lost what was said on it, so nothing passes on it any
+    /// more either, as TCP promises.
+    pub fn end_silence(&mut self, number: usize) {
+        if std::mem::take(&mut self.nodes[number].silent) {
+            self.deaden(number);
+        }
+    }
+
     /// A relay that replays: a frame it sent to a daemon earlier, perhaps on another connection, arrives again. With
     /// `of` it is the latest that holds this text.
     pub fn replay_to(&mut self, number: usize, back: usize, of: &str) {

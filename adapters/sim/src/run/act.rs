@@ -123,7 +123,8 @@ impl Play {
                 world.reach_from(a(node), false);
                 world.nodes[a(node)].reaches = reaches;
             }
-            Act::Silent { node, on } => world.nodes[a(node)].silent = *on,
+            Act::Silent { node, on: true } => world.nodes[a(node)].silent = true,
+            Act::Silent { node, on: false } => world.end_silence(a(node)),
             Act::Dead { node } => world.deaden(a(node)),
             Act::Latency { node, ms } => world.nodes[a(node)].latency = *ms,
             Act::Slow { node, ms } => world.nodes[a(node)].slow = *ms,

@@ -48,11 +48,13 @@ impl Play {
 
     fn heal(&mut self) {
         let world = &mut self.world;
+        for number in 0..world.nodes.len() {
+            world.end_silence(number);
+        }
         for node in &mut world.nodes {
             node.crash = None;
             node.fail_saves.clear();
             node.reaches = true;
-            node.silent = false;
             node.latency = 0;
             node.slow = 0;
             node.drop_frames = 0;
