@@ -136,6 +136,15 @@ def frame():
             yield bytes([template, edits]) + bytes(range(2, 40))
 
 
+def relay_machine():
+    # The target draws events from bytes with `arbitrary`: an event's kind is four bytes, then its members.
+    yield from drawn()
+
+
+def daemon_machine():
+    yield from drawn()
+
+
 TARGETS = {
     "wire": wire,
     "jcs": jcs,
@@ -146,6 +155,8 @@ TARGETS = {
     "roster_apply": roster_apply,
     "ticket": ticket,
     "frame": frame,
+    "relay_machine": relay_machine,
+    "daemon_machine": daemon_machine,
 }
 
 

@@ -8,6 +8,7 @@
 //! - [`run`]: plays a plan and holds the world to every invariant of [`invariants`]; [`shrink`] makes a failing one small.
 //! - [`large`]: a world of hundreds of sessions, to compare runs by.
 //! - [`replay`]: plays the capture of a real service.
+//! - [`fuzzing`]: the bodies of the fuzz targets over machines.
 //! - [`mod@json`]: reading the values that clients see.
 //!
 //! All is a function of the seed: no clock, no threads, no randomness of the system.
@@ -15,6 +16,7 @@
 pub mod chaos;
 pub mod coverage;
 pub mod explain;
+pub mod fuzzing;
 pub mod invariants;
 pub mod json;
 pub mod large;

@@ -244,6 +244,10 @@ pub enum Act {
     Role { node: usize, admin: bool },
     /// The founder takes an invite back.
     Revoke { pick: usize },
+    /// A client of a daemon, on the agent's socket or the admin's, says a line.
+    Line { node: usize, agent: bool, text: String },
+    /// The relay says a message to a machine.
+    Frame { node: usize, text: String },
     /// A machine outside the team tries to join with one of the tickets that were made.
     Guest { pick: usize },
 }

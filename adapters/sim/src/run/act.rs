@@ -98,6 +98,13 @@ impl Play {
                 self.seen.borrow_mut().facts.garbled.insert(a(node));
                 self.garbage(a(node), *what);
             }
+            Act::Line { node, agent, text } => self.line(a(node), *agent, text),
+            Act::Frame { node, text } => {
+                if self.world.connected(a(node)) && !self.world.nodes[a(node)].crashed {
+                    self.seen.borrow_mut().facts.lied.insert(a(node));
+                    self.world.say_to_now(a(node), text);
+                }
+            }
             Act::Forge { node, what, pick } => self.forge(a(node), *what, *pick),
             fault => self.fault(fault),
         }

@@ -2,8 +2,18 @@
 
 use super::Play;
 use crate::plan::Garbage;
+use messaging_machines::daemon::io::{Event, Tier};
 
 impl Play {
+    /// A client says a line on a connection of its own, which it leaves again.
+    pub(super) fn line(&mut self, number: usize, agent: bool, text: &str) {
+        self.world.settle();
+        let conn = self.world.connect(number, if agent { Tier::Agent } else { Tier::Admin });
+        self.world.line(number, conn, text.as_bytes());
+        self.world.settle();
+        self.world.event(number, Event::IpcClosed { conn });
+    }
+
     pub(super) fn garbage(&mut self, number: usize, what: Garbage) {
         let ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
         let hash = "A".repeat(43);
