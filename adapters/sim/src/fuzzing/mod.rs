@@ -5,6 +5,7 @@
 
 mod daemon;
 mod relay;
+mod relay_events;
 
 pub use daemon::daemon_machine;
 pub use relay::relay_machine;

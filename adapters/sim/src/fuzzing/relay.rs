@@ -1,9 +1,9 @@
 //! Target `relay_machine`: a relay whose connections say anything in any order, while its store fails and its clock jumps.
 
 use super::events;
+use super::relay_events::{FRAMES, Happens};
 use crate::invariants::{Invariants, Watcher};
 use crate::world::{Commit, START, Watch, Who};
-use arbitrary::Arbitrary;
 use messaging_machines::machine::{Machine, Out, Step};
 use messaging_machines::relay::io::{ConnId, Effect, Event, Unreadable};
 use messaging_machines::relay::{Config, Relay, schema};
@@ -27,42 +27,6 @@ const RELAY: &str = "wss://relay.example";
 /// Members, then one who is none.
 const CLIENTS: u8 = 4;
 const PER_MACHINE: u64 = 5;
-
-/// One event.
-#[derive(Clone, Debug, Arbitrary)]
-enum Happens {
-    Open,
-    Close { conn: u8 },
-    Hello { conn: u8, who: u8, honest: bool },
-    Login { who: u8 },
-    Send { conn: u8, from: u8, to: u8, id: u8, body: u8, ttl: u16, head: u8 },
-    Presence { conn: u8, from: u8, seq: u8, head: u8 },
-    Ack { conn: u8, from: u8, id: u8 },
-    Sync { conn: u8, after: i8 },
-    Append { conn: u8, by: u8, about: u8, what: u8 },
-    Pong { conn: u8 },
-    Text { conn: u8, bytes: Vec<u8> },
-    Frame { conn: u8, frame: u8, number: u8 },
-    Unreadable { conn: u8, large: bool },
-    Drain,
-    Timer,
-    Pass { ms: u16 },
-    Step { ms: i32 },
-    Fail { committed: bool },
-    Restart,
-    Stop,
-}
-
-const FRAMES: [&str; 8] = [
-    r#"{"t":"join","req":"1","team":"HASH","inviteId":"01ARZ3NDEKTSV4RRFFQ69G5FAV","proof":"SIG"}"#,
-    r#"{"t":"roster.append","req":"1","entry":{"v":"messaging/1","op":"genesis","seq":0,"prev":null}}"#,
-    r#"{"t":"send","env":{"v":"messaging/1","id":"01ARZ3NDEKTSV4RRFFQ69G5FAV"}}"#,
-    r#"{"t":"presence","env":{"v":"messaging/1"}}"#,
-    r#"{"t":"recv.ack","ids":["01ARZ3NDEKTSV4RRFFQ69G5FAV"]}"#,
-    r#"{"t":"ping","n":N}"#,
-    r#"{"t":"tomorrow","n":N}"#,
-    r#"{"t":"hello","proto":"messaging.relay.v1","team":"HASH","machine":"HASH","ts":N,"sig":"SIG"}"#,
-];
 
 /// A connection as the adapter has it.
 #[derive(Default)]
@@ -201,7 +165,7 @@ impl Net {
                 };
                 assert!(!known.closing, "said {} behind a close", frame.t());
                 match &frame {
-                    RelayFrame::Challenge { nonce, .. } => known.nonce = Some(nonce.clone()),
+                    RelayFrame::Challenge { nonce, .. } => known.nonce = Some(*nonce),
                     RelayFrame::Deliver { env } => {
                         let env = parse_wire(env.as_bytes(), FRAME_BYTES).unwrap_or(Value::Null);
                         let device = env.get("to").and_then(|to| to.get("device")).and_then(Value::as_str);
@@ -212,7 +176,6 @@ impl Net {
                             "delivered to somebody else"
                         );
                     }
-                    RelayFrame::RosterOk { .. } => {}
                     _ => {}
                 }
             }
@@ -293,7 +256,7 @@ impl Net {
     }
 
     fn hello(&mut self, conn: ConnId, who: u8, honest: bool) {
-        let Some(nonce) = self.conns.get(&conn).and_then(|conn| conn.nonce.clone()) else { return };
+        let Some(nonce) = self.conns.get(&conn).and_then(|conn| conn.nonce) else { return };
         let key = &self.keys[usize::from(who % CLIENTS)];
         let relay = if honest { RELAY } else { "wss://other.example" };
         let team = self.team();

@@ -105,7 +105,10 @@ impl Play {
                     self.world.say_to_now(a(node), text);
                 }
             }
-            Act::Forge { node, what, pick } => self.forge(a(node), *what, *pick),
+            Act::Forge { node, what, pick } => {
+                self.seen.borrow_mut().facts.garbled.insert(a(node));
+                self.forge(a(node), *what, *pick);
+            }
             fault => self.fault(fault),
         }
     }
