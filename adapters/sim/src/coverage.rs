@@ -56,7 +56,7 @@ pub const DELIVERIES: [&str; 12] = [
     "relayed -> delivered",
     "relayed -> held",
     "relayed -> rejected",
-    "held -> delivered",
+    "held -> handed_to_agent",
     "held -> rejected",
     "delivered -> handed_to_agent",
     "delivered -> read",
