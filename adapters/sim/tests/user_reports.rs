@@ -76,7 +76,9 @@ fn every_report_has_its_test_and_every_test_its_line() {
         }
     }
     let all: BTreeSet<u32> = listed.keys().copied().collect();
-    assert_eq!(all, numbers(), "every number of the collection");
+    let missing: Vec<_> = numbers().difference(&all).copied().collect();
+    assert!(missing.is_empty(), "the page does not have {missing:?}");
+    assert!(all.iter().all(|number| number % 2 == 1 && *number <= 67), "{all:?}");
 
     let mut files = Vec::new();
     sources(&root(), &mut files);
