@@ -93,9 +93,14 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 
 /// Runs the relay with these flags, as `program`.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> ExitCode {
-    let environment = |name: &str| {
-        std::env::var(format!("MESSAGING_RELAY_{}", name.to_ascii_uppercase().replace('-', "_"))).ok()
-    };
+    let variable = |name: &str| format!("MESSAGING_RELAY_{}", name.to_ascii_uppercase().replace('-', "_"));
+    // Ignored, such a value would start a relay with a default in its place: one that is open, say.
+    let unreadable =
+        |name: &str| matches!(std::env::var(variable(name)), Err(std::env::VarError::NotUnicode(_)));
+    if let Some(flag) = FLAGS.iter().find(|flag| unreadable(flag.name)) {
+        return bad(program, &format!("{} is not UTF-8 text", variable(flag.name)));
+    }
+    let environment = |name: &str| std::env::var(variable(name)).ok();
     let flags = match Flags::read(FLAGS, arguments, environment) {
         Ok(flags) => flags,
         Err(error) => return bad(program, &error.to_string()),

@@ -27,6 +27,9 @@ impl Relay {
     pub(super) fn left(&mut self, turn: &mut Turn<'_, '_>, gone: Option<Live>) {
         let Some(live) = gone else { return };
         self.deliveries.close(live.seat);
+        if let Some(parts) = &mut self.parts {
+            parts.teams.unlink(&live.team);
+        }
         if !self.stopping {
             self.tell_peers(turn, &live, false);
         }
@@ -87,7 +90,9 @@ impl Relay {
             return self.refuse_connection(turn, conn, Code::NotMember, close::AUTH);
         };
         let backlog = parts.queue.backlog(turn.txn, seat)?;
-        self.connections.authenticate(conn, turn.step.mono, Live { team, machine, seat });
+        if self.connections.authenticate(conn, turn.step.mono, Live { team, machine, seat }).is_none() {
+            parts.teams.link(&team);
+        }
         // The presences were sent on this connection already.
         self.deliveries.open(seat, conn, VecDeque::new(), backlog);
         self.deliveries.pump(turn.step, turn.txn, seat, turn.out)

@@ -3,6 +3,7 @@
 use super::connection::{Awaiting, Live};
 use super::io::{ConnId, Count, Effect, Log};
 use super::schema::Seat;
+use super::teams::Asker;
 use super::{Relay, Turn, close, held, hello, teams};
 use crate::store::StoreDown;
 use messaging_proto::Code;
@@ -67,6 +68,13 @@ impl Relay {
             return self.refuse_hello(turn, conn, code);
         }
         let parts = held(&mut self.parts)?;
+        // Told by one row: a stranger's `hello` makes the relay replay no roster.
+        if !parts.teams.has_seat(turn.txn, &said.team, &said.machine)? {
+            return self.refuse_hello(turn, conn, Code::NotMember);
+        }
+        if parts.teams.wait_ms(turn.txn, &said.team, Asker::Member, turn.step.mono)? > 0 {
+            return self.refuse_connection(turn, conn, Code::RateLimited, close::FULL);
+        }
         let team = parts.teams.get(turn.txn, &said.team)?;
         if let Err(code) = hello::check_member(said, team.map(|team| &team.roster)) {
             return self.refuse_hello(turn, conn, code);
@@ -84,8 +92,9 @@ impl Relay {
             return self.refuse_connection(turn, conn, Code::RateLimited, close::FULL);
         }
         let live = Live { team: said.team, machine: said.machine, seat };
-        if let Some(older) = self.connections.authenticate(conn, turn.step.mono, live) {
-            turn.close(older, close::REPLACED);
+        match self.connections.authenticate(conn, turn.step.mono, live) {
+            Some(older) => turn.close(older, close::REPLACED),
+            None => parts.teams.link(&live.team),
         }
         turn.out.push(Effect::Authenticated { conn, team: live.team, machine: live.machine });
         let others = self.connections.online(&live.team).map(|(machine, _)| machine);
@@ -108,7 +117,13 @@ impl Relay {
     ) -> Result<(), StoreDown> {
         let relay = &*self.config.relay_id;
         let claim = JoinClaim { relay, team: join.team, invite_id: join.invite_id, nonce: &awaiting.nonce };
-        let team = held(&mut self.parts)?.teams.get(turn.txn, join.team)?;
+        let known = &mut held(&mut self.parts)?.teams;
+        let wait = known.wait_ms(turn.txn, join.team, Asker::Stranger, turn.step.mono)?;
+        if wait > 0 {
+            turn.refuse_for(conn, Some(join.req.as_str()), Code::RateLimited, Some(wait));
+            return Ok(());
+        }
+        let team = known.get(turn.txn, join.team)?;
         match teams::check_join(team.map(|team| &team.roster), &claim, join.proof, turn.step.wall) {
             Ok(roster) => {
                 let (entries, more) = teams::page(roster, join.after);
@@ -138,6 +153,11 @@ impl Relay {
             (Op::Genesis { .. }, _) => self.found(turn, conn, &awaiting.address, req, raw, &shaped),
             (op @ Op::InviteRedeem { .. }, Some(team)) => {
                 let parts = held(&mut self.parts)?;
+                let wait = parts.teams.wait_ms(turn.txn, team, Asker::Stranger, turn.step.mono)?;
+                if wait > 0 {
+                    turn.refuse_for(conn, Some(req.as_str()), Code::RateLimited, Some(wait));
+                    return Ok(());
+                }
                 match parts.teams.append(turn.txn, turn.step.wall, team, raw, op)? {
                     Some(Ok(appended)) => self.appended(turn, conn, req, team, &shaped.entry.by, &appended),
                     Some(Err(code)) => {

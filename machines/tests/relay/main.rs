@@ -7,6 +7,7 @@ mod delivery;
 mod determinism;
 mod presence;
 mod queue_model;
+mod replays;
 mod reports;
 mod roster;
 mod send;

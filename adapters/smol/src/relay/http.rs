@@ -153,8 +153,8 @@ fn upgrade(
     if !offers(headers, &header::SEC_WEBSOCKET_PROTOCOL, |offered| offered == PROTO) {
         return Err(Refusal::BadRequest);
     }
-    let forwarded = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
-    let forwarded: Vec<&str> = forwarded.collect();
+    let forwarded = headers.get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes);
+    let forwarded: Vec<&[u8]> = forwarded.collect();
     let address = proxy::client_address(peer, &server.trusted_proxies, forwarded.into_iter()).to_string();
     if !server.accepts() {
         return Err(Refusal::Busy);

@@ -5,20 +5,20 @@ use std::net::IpAddr;
 /// The address a client counts under: the socket's, unless the socket is a trusted proxy's; then the last entry of
 /// `X-Forwarded-For` that no trusted proxy added about another one.
 ///
-/// `forwarded` are the header's values in order. An entry that is no address ends the walk: what stands before it
-/// was written by somebody untrusted.
+/// `forwarded` are the header's values in order, as bytes: one that is no text must not hide what a proxy wrote after
+/// it. An entry that is no address ends the walk: what stands before it was written by somebody untrusted.
 pub(super) fn client_address<'a>(
     socket: IpAddr,
     trusted: &[IpAddr],
-    forwarded: impl DoubleEndedIterator<Item = &'a str>,
+    forwarded: impl DoubleEndedIterator<Item = &'a [u8]>,
 ) -> IpAddr {
     let mut client = socket.to_canonical();
-    let entries = forwarded.rev().flat_map(|value| value.rsplit(','));
+    let entries = forwarded.rev().flat_map(|value| value.rsplit(|byte| *byte == b','));
     for entry in entries {
-        if !trusted.contains(&client) {
+        if !trusted.iter().any(|proxy| proxy.to_canonical() == client) {
             break;
         }
-        match parse(entry.trim()) {
+        match std::str::from_utf8(entry).ok().and_then(|entry| parse(entry.trim())) {
             Some(address) => client = address,
             None => break,
         }
@@ -44,7 +44,8 @@ mod tests {
 
     fn of(socket: &str, trusted: &[&str], forwarded: &[&str]) -> String {
         let trusted: Vec<IpAddr> = trusted.iter().map(|address| address.parse().unwrap()).collect();
-        client_address(socket.parse().unwrap(), &trusted, forwarded.iter().copied()).to_string()
+        client_address(socket.parse().unwrap(), &trusted, forwarded.iter().map(|value| value.as_bytes()))
+            .to_string()
     }
 
     #[test]
@@ -53,6 +54,16 @@ mod tests {
         assert_eq!(of("192.0.2.9", &["192.0.2.1"], &["10.0.0.1"]), "192.0.2.9");
         assert_eq!(of("192.0.2.1", &["192.0.2.1"], &["10.0.0.1"]), "10.0.0.1");
         assert_eq!(of("::ffff:192.0.2.1", &["192.0.2.1"], &["10.0.0.1"]), "10.0.0.1");
+        assert_eq!(of("192.0.2.1", &["::ffff:192.0.2.1"], &["10.0.0.1"]), "10.0.0.1");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_hide_nothing_after_them() {
+        let proxy: IpAddr = "192.0.2.1".parse().unwrap();
+        for lines in [&[&b"6.6.6.6"[..], b"\xff, 7.7.7.7"][..], &[b"6.6.6.6, \xff, 7.7.7.7"]] {
+            let client = client_address(proxy, &[proxy], lines.iter().copied());
+            assert_eq!(client.to_string(), "7.7.7.7");
+        }
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Teams {
         let seats: BTreeMap<MachineId, Seat> =
             founders.into_iter().map(|machine| (machine, self.seat(txn, &id, &machine))).collect();
         self.save(txn);
-        self.keep(id, Team { roster, seats, used: self.clock }, head);
+        self.keep(id, Team { roster, seats, used: self.clock, links: 0 }, head);
         Ok(Ok(head))
     }
 

@@ -6,9 +6,11 @@
 
 mod append;
 mod join;
+mod replays;
 
 pub(super) use append::{Appended, Shaped, shape};
 pub(super) use join::{check_join, page};
+pub(super) use replays::Asker;
 
 use super::schema::{
     COUNT, COUNT_TEAMS, ROSTER, SEAT, Seat, TEAM, TeamCounts, TeamRow, roster_key, seat_key,
@@ -19,9 +21,12 @@ use messaging_proto::hash::RealmId;
 use messaging_proto::key::MachineId;
 use messaging_proto::realm::Head;
 use messaging_proto::roster::Roster;
+use messaging_proto::time::Mono;
+use replays::Replays;
 use std::collections::BTreeMap;
 
-/// Entries of parsed rosters kept before the team that was asked for longest ago is forgotten.
+/// Entries of parsed rosters kept before one is forgotten: of the teams with nobody online, the one that was asked
+/// for longest ago.
 const ENTRIES: u64 = 50_000;
 
 /// What a rule says of a request, when the store answers.
@@ -33,6 +38,9 @@ pub(super) struct Team {
     /// The seat of each current member.
     pub(super) seats: BTreeMap<MachineId, Seat>,
     used: u64,
+    /// Members online. While there are any the team stays parsed: two large teams whose members take turns would
+    /// otherwise have the relay replay both, over and over.
+    links: u64,
 }
 
 impl Team {
@@ -60,6 +68,7 @@ impl Team {
             roster: roster.ok_or(StoreDown)?,
             seats: seats.collect::<Option<_>>().ok_or(StoreDown)?,
             used: 0,
+            links: 0,
         })
     }
 
@@ -73,7 +82,10 @@ pub(super) struct Teams {
     cache: BTreeMap<RealmId, Team>,
     /// Entries of the cached rosters.
     entries: u64,
+    /// Entries that are kept of teams with nobody online.
+    most: u64,
     clock: u64,
+    replays: Replays,
 }
 
 impl Teams {
@@ -83,7 +95,14 @@ impl Teams {
             Some(row) => TeamCounts::decode(&row).ok_or(StoreDown)?,
             None => TeamCounts::default(),
         };
-        Ok(Self { counts, cache: BTreeMap::new(), entries: 0, clock: 0 })
+        Ok(Self {
+            counts,
+            cache: BTreeMap::new(),
+            entries: 0,
+            most: ENTRIES,
+            clock: 0,
+            replays: Replays::default(),
+        })
     }
 
     /// A team, if the relay has it.
@@ -107,14 +126,57 @@ impl Teams {
     /// Keeps a parsed team, and forgets others for it.
     fn keep(&mut self, id: RealmId, team: Team, head: Head) {
         self.entries += Team::entries(head);
-        while self.entries > ENTRIES {
-            let Some(oldest) = self.cache.iter().min_by_key(|(_, team)| team.used).map(|(id, _)| *id) else {
-                break;
-            };
+        while self.entries > self.most {
+            let idle = self.cache.iter().filter(|(_, team)| team.links == 0);
+            let Some(oldest) = idle.min_by_key(|(_, team)| team.used).map(|(id, _)| *id) else { break };
             let gone = self.cache.remove(&oldest).and_then(|team| team.roster.head());
             self.entries = self.entries.saturating_sub(gone.map_or(0, Team::entries));
         }
         self.cache.insert(id, team);
+    }
+
+    /// Whether a machine is a current member, told without replaying the roster of a team that is not parsed.
+    pub(super) fn has_seat(
+        &self,
+        txn: &Txn<'_>,
+        id: &RealmId,
+        machine: &MachineId,
+    ) -> Result<bool, StoreDown> {
+        Ok(match self.cache.get(id) {
+            Some(team) => team.seats.contains_key(machine),
+            None => txn.get(SEAT, &seat_key(id, machine))?.is_some(),
+        })
+    }
+
+    /// Milliseconds until [`Self::get`] may be asked for a team on behalf of a connection before its `hello`. When
+    /// it is 0 a replay that the question needs is paid for.
+    pub(super) fn wait_ms(
+        &mut self,
+        txn: &Txn<'_>,
+        id: &RealmId,
+        asker: Asker,
+        now: Mono,
+    ) -> Result<u64, StoreDown> {
+        if self.cache.contains_key(id) {
+            return Ok(0);
+        }
+        let Some(row) = txn.get(TEAM, id.as_bytes())? else { return Ok(0) };
+        let head = TeamRow::decode(&row).ok_or(StoreDown)?.head;
+        Ok(self.replays.wait_ms(asker, Team::entries(head), now))
+    }
+
+    /// A member came online.
+    pub(super) fn link(&mut self, id: &RealmId) {
+        if let Some(team) = self.cache.get_mut(id) {
+            team.links += 1;
+        }
+    }
+
+    /// A member that came online is gone.
+    pub(super) fn unlink(&mut self, id: &RealmId) {
+        if let Some(team) = self.cache.get_mut(id) {
+            team.links = team.links.saturating_sub(1);
+        }
     }
 
     /// How many teams are stored.
@@ -140,3 +202,6 @@ fn write_entry(txn: &mut Txn<'_>, team: &RealmId, head: Head, text: &str) {
     txn.put(ROSTER, &roster_key(team, head.seq), text.as_bytes());
     txn.put(TEAM, team.as_bytes(), &TeamRow { head }.encode());
 }
+
+#[cfg(test)]
+mod tests;
