@@ -287,7 +287,14 @@ impl World {
         let invite = alice.call("team.invite", json!({"person": "bob"})).unwrap();
         bob.call("team.join", json!({"ticket": invite["ticket"], "label": "desk"})).unwrap();
         bob.call("grant.set", json!({"subject": {"person": "alice"}, "ask": "open"})).unwrap();
-        alice.call("grant.set", json!({"subject": {"person": "bob"}, "ask": "open"})).unwrap();
+        // Her relay tells her of the new member soon after him.
+        for attempt in 0.. {
+            match alice.call("grant.set", json!({"subject": {"person": "bob"}, "ask": "open"})) {
+                Ok(_) => break,
+                Err(error) => assert!(attempt < 600, "{error:?}"),
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 }
 
