@@ -2,25 +2,24 @@
 //! for p99 under 50 ms; each benchmark takes 200 samples, so its slowest is at least that.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod seed;
+
 use divan::Bencher;
-use messaging_machines::daemon::config::Settings;
+use messaging_machines::daemon::Daemon;
 use messaging_machines::daemon::io::{Effect, Event, IpcId, Tier};
-use messaging_machines::daemon::{Config, Daemon};
 use messaging_machines::machine::{Machine, Out, Step};
 use messaging_machines::store::{Txn, Writes};
 use messaging_proto::identity::IdentityFile;
 use messaging_proto::name::PersonId;
 use messaging_proto::time::{Mono, Wall};
 use messaging_sim::{START, World};
-use messaging_smol::store::{Location, Options, RedbStore, Schema};
+use messaging_smol::store::RedbStore;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use tempfile::TempDir;
 use zeroize::Zeroizing;
 
 const LINES: usize = 100_000;
 const PERSONS: usize = 20;
-/// As the daemon's own.
-const CACHE: usize = 32 << 20;
 const CONN: IpcId = IpcId(1);
 
 const WORDS: [&str; 16] = [
@@ -44,21 +43,10 @@ impl Home {
     fn new() -> Self {
         let world = World::team(1, &["alice/laptop", "bob/desk"]);
         let dir = tempfile::tempdir().unwrap();
-        let options = Options { cache_bytes: CACHE, quick_repair: false, journal: None };
-        let store = RedbStore::open(&Location::new(&dir.path().join("x.db")), Schema::CURRENT, options);
-        let store = Arc::new(store.unwrap());
         let node = &world.nodes[0];
-        let mut writes = Writes::new();
-        let reader = store.reader();
-        let mut txn = Txn::new(&reader, None, &mut writes);
-        for (table, key, value) in node.base.iter() {
-            txn.put(table, key, value);
-        }
-        store.commit(&writes).unwrap();
+        let store = seed::store(node, &dir.path().join("x.db"));
         let identity = IdentityFile::new(Zeroizing::new(node.identity.clone().unwrap())).read().unwrap();
-        let settings = Settings::parse(node.config.as_bytes()).unwrap().settings;
-        let config = Config { settings, version: "1.0.0".to_owned(), pid: 7 };
-        let daemon = Daemon::new(config, Some(identity), None);
+        let daemon = seed::daemon(identity, &node.config);
         let mut home = Self { daemon, store, steps: 0, mono: 1_000_000, _dir: dir };
         home.handle(Event::Start);
         home.handle(Event::IpcOpened { conn: CONN, tier: Tier::Admin });

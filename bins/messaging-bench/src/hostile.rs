@@ -264,30 +264,27 @@ impl Attack {
 
     /// As many frames as the socket takes, valid and signed, whose refusals it reads.
     fn flood(&self) -> Result<(), Fault> {
-        let mut link = self.live(FLOODS)?;
-        let frames: Vec<String> = (0..64)
-            .map(|index| Ok(self.team.one(FLOODS, NEVER_ACKS, index, 700)?.frame))
-            .collect::<Result<_, Fault>>()?;
-        while self.going() {
-            for frame in &frames {
-                link.say(frame.clone())?;
-            }
-            for _ in &frames {
-                link.text()?;
-            }
-        }
-        Ok(())
+        self.pour(FLOODS, true)
     }
 
     /// The same without reading any.
     fn flood_blindly(&self) -> Result<(), Fault> {
-        let mut link = self.live(FLOODS_BLINDLY)?;
+        self.pour(FLOODS_BLINDLY, false)
+    }
+
+    fn pour(&self, machine: usize, reads: bool) -> Result<(), Fault> {
+        let mut link = self.live(machine)?;
         let frames: Vec<String> = (0..64)
-            .map(|index| Ok(self.team.one(FLOODS_BLINDLY, NEVER_ACKS, index, 700)?.frame))
+            .map(|index| Ok(self.team.one(machine, NEVER_ACKS, index, 700)?.frame))
             .collect::<Result<_, Fault>>()?;
         while self.going() {
             for frame in &frames {
                 link.say(frame.clone())?;
+            }
+            if reads {
+                for _ in &frames {
+                    link.text()?;
+                }
             }
         }
         Ok(())

@@ -2,9 +2,13 @@
 //!
 //! The services take flags that repeat and that have an environment form, which the verb parser does not know.
 
-use crate::cli::hang;
+use crate::cli::{clean, complain, hang};
 use std::collections::BTreeMap;
+use std::env::VarError;
 use std::fmt;
+use std::process::ExitCode;
+
+const USAGE: u8 = 2;
 
 /// A flag of a service.
 pub(crate) struct Flag {
@@ -29,6 +33,8 @@ pub(crate) enum BadFlags {
     Twice(&'static str),
     /// A value that does not read.
     Value(&'static str, &'static str),
+    /// A variable of the environment that is not text.
+    NotText(String),
 }
 
 impl fmt::Display for BadFlags {
@@ -38,6 +44,7 @@ impl fmt::Display for BadFlags {
             Self::NoValue(name) => write!(f, "--{name} needs a value"),
             Self::Twice(name) => write!(f, "--{name} stands twice"),
             Self::Value(name, needs) => write!(f, "--{name} needs {needs}"),
+            Self::NotText(variable) => write!(f, "{variable} is not UTF-8 text"),
         }
     }
 }
@@ -51,7 +58,7 @@ impl Flags {
     pub(crate) fn read(
         table: &'static [Flag],
         arguments: &[&str],
-        environment: impl Fn(&str) -> Option<String>,
+        environment: impl Fn(&str) -> Result<Option<String>, BadFlags>,
     ) -> Result<Self, BadFlags> {
         let mut flags = Self::default();
         let mut arguments = arguments.iter();
@@ -74,11 +81,12 @@ impl Flags {
             }
             values.push(value);
         }
-        for flag in table.iter().filter(|flag| !flag.value.is_empty()) {
-            if flags.0.contains_key(flag.name) {
+        for flag in table {
+            let value = environment(flag.name)?.filter(|value| !value.is_empty());
+            if flag.value.is_empty() || flags.0.contains_key(flag.name) {
                 continue;
             }
-            if let Some(value) = environment(flag.name).filter(|value| !value.is_empty()) {
+            if let Some(value) = value {
                 let values = if flag.repeats {
                     value.split(',').map(|item| item.trim().to_owned()).collect()
                 } else {
@@ -117,6 +125,25 @@ impl Flags {
     }
 }
 
+/// A variable of the environment.
+///
+/// # Errors
+/// [`BadFlags::NotText`]. Ignored, such a value would start a service with a default in its place: a relay that is
+/// open, say.
+pub(crate) fn variable(name: &str) -> Result<Option<String>, BadFlags> {
+    match std::env::var(name) {
+        Ok(value) => Ok(Some(value)),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(_)) => Err(BadFlags::NotText(name.to_owned())),
+    }
+}
+
+/// Ends `program` before its start: what is wrong with its words, and the next step. The status is 2.
+pub(crate) fn refused(program: &str, message: &str) -> ExitCode {
+    complain(&format!("{program}: usage: {}\nNext: run `{program} --help`.", clean(message)));
+    USAGE.into()
+}
+
 /// The help of a service.
 pub(crate) fn help(program: &str, about: &str, table: &[Flag], after: &str) -> String {
     let width = table.iter().map(|flag| flag.name.len() + flag.value.len()).max().unwrap_or_default() + 1;
@@ -142,7 +169,7 @@ mod tests {
     ];
 
     fn read(arguments: &[&str]) -> Result<Flags, BadFlags> {
-        Flags::read(TABLE, arguments, |name| (name == "genesis").then(|| "x, y".to_owned()))
+        Flags::read(TABLE, arguments, |name| Ok((name == "genesis").then(|| "x, y".to_owned())))
     }
 
     #[test]
@@ -151,6 +178,16 @@ mod tests {
         assert_eq!(flags.one("listen"), Some("a:1"));
         assert_eq!(flags.all("genesis"), ["z"]);
         assert_eq!(read(&[]).unwrap().all("genesis"), ["x", "y"]);
+    }
+
+    #[test]
+    fn a_variable_that_is_no_text_is_refused_whatever_the_flags_say() {
+        let bad = || BadFlags::NotText("X".into());
+        for arguments in [&[][..], &["--listen", "a:1"]] {
+            let read =
+                Flags::read(TABLE, arguments, |name| if name == "listen" { Err(bad()) } else { Ok(None) });
+            assert_eq!(read.unwrap_err(), bad());
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `messagingd` and `messaging daemon run`: flags in, [`messaging_smol::daemon::run`], an exit status out.
 
-use crate::cli::{clean, complain, ended, fitted, page};
-use crate::flags::{Flag, Flags, help};
+use crate::cli::{ended, fitted, page};
+use crate::flags::{Flag, Flags, help, refused, variable};
 use crate::relay::{capture, log_level, version};
 use messaging_machines::daemon::schema::SCHEMA;
 use messaging_smol::daemon::DaemonOptions;
@@ -9,8 +9,6 @@ use messaging_smol::home::Home;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
-
-const USAGE: u8 = 2;
 
 pub(crate) static FLAGS: &[Flag] = &[
     Flag {
@@ -54,7 +52,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         return crate::cli::main(arguments.into_iter().skip(1).collect());
     }
     let texts: Result<Vec<String>, _> = arguments.into_iter().skip(1).map(OsString::into_string).collect();
-    let Ok(texts) = texts else { return bad("messagingd", "an argument is not UTF-8 text") };
+    let Ok(texts) = texts else { return refused("messagingd", "an argument is not UTF-8 text") };
     let flags: Vec<&str> = texts.iter().map(String::as_str).collect();
     run("messagingd", None, &flags)
 }
@@ -63,13 +61,13 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 pub(crate) fn run(program: &str, home: Option<&Path>, arguments: &[&str]) -> ExitCode {
     // The home's own variable is read by `Home::from_env`; the other flags have no environment form.
     let environment = |name: &str| match name {
-        "capture" => std::env::var("MESSAGING_CAPTURE").ok(),
-        "capture-bytes" => std::env::var("MESSAGING_CAPTURE_BYTES").ok(),
-        _ => None,
+        "capture" => variable("MESSAGING_CAPTURE"),
+        "capture-bytes" => variable("MESSAGING_CAPTURE_BYTES"),
+        _ => Ok(None),
     };
     let flags = match Flags::read(FLAGS, arguments, environment) {
         Ok(flags) => flags,
-        Err(error) => return bad(program, &error.to_string()),
+        Err(error) => return refused(program, &error.to_string()),
     };
     if flags.has("help") {
         page(&fitted(&help(
@@ -87,17 +85,12 @@ pub(crate) fn run(program: &str, home: Option<&Path>, arguments: &[&str]) -> Exi
     }
     let (level, capture) = match log_level(&flags).and_then(|level| Ok((level, capture(&flags)?))) {
         Ok(both) => both,
-        Err(error) => return bad(program, &error.to_string()),
+        Err(error) => return refused(program, &error.to_string()),
     };
     let home = flags.one("home").map(Path::new).or(home).map(Home::new).or_else(Home::from_env);
     let Some(home) = home else {
-        return bad(program, "there is no home: set --home, $MESSAGING_HOME or $HOME");
+        return refused(program, "there is no home: set --home, $MESSAGING_HOME or $HOME");
     };
     messaging_smol::daemon::run(&DaemonOptions { log_level: level, capture, ..DaemonOptions::new(home) })
         .into()
-}
-
-fn bad(program: &str, message: &str) -> ExitCode {
-    complain(&format!("{program}: usage: {}\nNext: run `{program} --help`.", clean(message)));
-    USAGE.into()
 }

@@ -1,7 +1,7 @@
 //! `messaging-relay` and `messaging relay`: flags in, [`messaging_smol::relay::run`], an exit status out.
 
-use crate::cli::{clean, complain, ended, fitted, page};
-use crate::flags::{BadFlags, Flag, Flags, help};
+use crate::cli::{ended, fitted, page};
+use crate::flags::{BadFlags, Flag, Flags, help, refused, variable};
 use messaging_machines::relay::limits::Limits;
 use messaging_machines::relay::schema::opening::SCHEMA;
 use messaging_proto::key::MachineId;
@@ -12,8 +12,6 @@ use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-
-const USAGE: u8 = 2;
 
 const fn flag(name: &'static str, value: &'static str, help: &'static str) -> Flag {
     Flag { name, value, help, repeats: false }
@@ -86,24 +84,18 @@ pub(crate) static FLAGS: &[Flag] = &[
 #[must_use]
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let texts: Result<Vec<String>, _> = arguments.into_iter().skip(1).map(OsString::into_string).collect();
-    let Ok(texts) = texts else { return bad("messaging-relay", "an argument is not UTF-8 text") };
+    let Ok(texts) = texts else { return refused("messaging-relay", "an argument is not UTF-8 text") };
     let flags: Vec<&str> = texts.iter().map(String::as_str).collect();
     run("messaging-relay", &flags)
 }
 
 /// Runs the relay with these flags, as `program`.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> ExitCode {
-    let variable = |name: &str| format!("MESSAGING_RELAY_{}", name.to_ascii_uppercase().replace('-', "_"));
-    // Ignored, such a value would start a relay with a default in its place: one that is open, say.
-    let unreadable =
-        |name: &str| matches!(std::env::var(variable(name)), Err(std::env::VarError::NotUnicode(_)));
-    if let Some(flag) = FLAGS.iter().find(|flag| unreadable(flag.name)) {
-        return bad(program, &format!("{} is not UTF-8 text", variable(flag.name)));
-    }
-    let environment = |name: &str| std::env::var(variable(name)).ok();
+    let environment =
+        |name: &str| variable(&format!("MESSAGING_RELAY_{}", name.to_ascii_uppercase().replace('-', "_")));
     let flags = match Flags::read(FLAGS, arguments, environment) {
         Ok(flags) => flags,
-        Err(error) => return bad(program, &error.to_string()),
+        Err(error) => return refused(program, &error.to_string()),
     };
     if flags.has("help") {
         page(&fitted(&help(
@@ -124,7 +116,7 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> ExitCode {
     }
     match options(&flags) {
         Ok(options) => messaging_smol::relay::run(&options).into(),
-        Err(error) => bad(program, &error.to_string()),
+        Err(error) => refused(program, &error.to_string()),
     }
 }
 
@@ -136,11 +128,6 @@ pub(crate) fn version(program: &str, schema: u64, json: bool) -> String {
     } else {
         format!("{program} {version} (store schema {schema}, protocol messaging/1)\n")
     }
-}
-
-fn bad(program: &str, message: &str) -> ExitCode {
-    complain(&format!("{program}: usage: {}\nNext: run `{program} --help`.", clean(message)));
-    USAGE.into()
 }
 
 fn options(flags: &Flags) -> Result<RelayOptions, BadFlags> {
@@ -252,7 +239,7 @@ mod tests {
 
     fn read(arguments: &[&str], environment: &[(&str, &str)]) -> Result<RelayOptions, BadFlags> {
         let of = |name: &str| {
-            environment.iter().find(|(one, _)| *one == name).map(|(_, value)| (*value).to_owned())
+            Ok(environment.iter().find(|(one, _)| *one == name).map(|(_, value)| (*value).to_owned()))
         };
         Flags::read(FLAGS, arguments, of).and_then(|flags| options(&flags))
     }

@@ -224,29 +224,17 @@ fn output_that_is_lost_is_an_error_and_output_nobody_reads_is_none() {
         &["relay", "--help"],
         &["version"],
     ] {
-        let mut command = Command::new(PROGRAM);
-        let full = File::options().write(true).open("/dev/full").unwrap();
-        let output = command
-            .args(verb)
-            .stdout(full)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
-            .wait_with_output()
-            .unwrap();
+        let onto = |stdout: Stdio| {
+            let mut command = Command::new(PROGRAM);
+            let child = command.args(verb).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+            child.wait_with_output().unwrap()
+        };
+        let output = onto(File::options().write(true).open("/dev/full").unwrap().into());
         proper(&format!("{verb:?} onto a full disk"), &output);
         assert_eq!(output.status.code(), Some(1), "{verb:?}");
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let mut command = Command::new(PROGRAM);
-        let output = command
-            .args(verb)
-            .stdout(writer)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
-            .wait_with_output()
-            .unwrap();
+        let output = onto(writer.into());
         assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{verb:?}: {output:?}");
     }
 }

@@ -3,7 +3,6 @@
 use messaging_proto::Code;
 use messaging_proto::frame::{Hello, Nonce, verify_hello};
 use messaging_proto::limits::CLOCK_SKEW_MS;
-use messaging_proto::roster::Roster;
 use messaging_proto::time::Wall;
 
 /// The checks that need no roster, in order. The schema and `proto` were checked when the frame was read.
@@ -18,15 +17,4 @@ pub(super) fn check_claim(hello: &Hello, relay: &str, nonce: &Nonce, now: Wall) 
         return Err(Code::BadSignature);
     }
     Ok(())
-}
-
-/// Whether the roster of the team, if the relay has it, holds the machine.
-///
-/// # Errors
-/// [`Code::NotMember`] in either case: an outsider does not learn which teams exist.
-pub(super) fn check_member(hello: &Hello, roster: Option<&Roster>) -> Result<(), Code> {
-    match roster.and_then(|roster| roster.member(&hello.machine)) {
-        Some(_) => Ok(()),
-        None => Err(Code::NotMember),
-    }
 }

@@ -68,18 +68,15 @@ impl Relay {
             return self.refuse_hello(turn, conn, code);
         }
         let parts = held(&mut self.parts)?;
-        // Told by one row: a stranger's `hello` makes the relay replay no roster.
+        // The same for a team the relay does not have: an outsider does not learn which teams exist. Told by one
+        // row, so a stranger's `hello` makes the relay replay no roster.
         if !parts.teams.has_seat(turn.txn, &said.team, &said.machine)? {
             return self.refuse_hello(turn, conn, Code::NotMember);
         }
         if parts.teams.wait_ms(turn.txn, &said.team, Asker::Member, turn.step.mono)? > 0 {
             return self.refuse_connection(turn, conn, Code::RateLimited, close::FULL);
         }
-        let team = parts.teams.get(turn.txn, &said.team)?;
-        if let Err(code) = hello::check_member(said, team.map(|team| &team.roster)) {
-            return self.refuse_hello(turn, conn, code);
-        }
-        let team = team.ok_or(StoreDown)?;
+        let team = parts.teams.get(turn.txn, &said.team)?.ok_or(StoreDown)?;
         let seat = team.seat(&said.machine).ok_or(StoreDown)?;
         let head = team.head()?;
         // In order of machine id.
@@ -115,15 +112,12 @@ impl Relay {
         awaiting: &Awaiting,
         join: &Join<'_>,
     ) -> Result<(), StoreDown> {
-        let relay = &*self.config.relay_id;
-        let claim = JoinClaim { relay, team: join.team, invite_id: join.invite_id, nonce: &awaiting.nonce };
-        let known = &mut held(&mut self.parts)?.teams;
-        let wait = known.wait_ms(turn.txn, join.team, Asker::Stranger, turn.step.mono)?;
-        if wait > 0 {
-            turn.refuse_for(conn, Some(join.req.as_str()), Code::RateLimited, Some(wait));
+        if self.has_to_wait(turn, conn, join.req, join.team)? {
             return Ok(());
         }
-        let team = known.get(turn.txn, join.team)?;
+        let relay = &*self.config.relay_id;
+        let claim = JoinClaim { relay, team: join.team, invite_id: join.invite_id, nonce: &awaiting.nonce };
+        let team = held(&mut self.parts)?.teams.get(turn.txn, join.team)?;
         match teams::check_join(team.map(|team| &team.roster), &claim, join.proof, turn.step.wall) {
             Ok(roster) => {
                 let (entries, more) = teams::page(roster, join.after);
@@ -132,6 +126,22 @@ impl Relay {
             Err(code) => turn.refuse(conn, Some(join.req.as_str()), code),
         }
         Ok(())
+    }
+
+    /// Whether a stranger asked for a roster whose replay is not paid for now. It is told how long to wait.
+    fn has_to_wait(
+        &mut self,
+        turn: &mut Turn<'_, '_>,
+        conn: ConnId,
+        req: &Req,
+        team: &RealmId,
+    ) -> Result<bool, StoreDown> {
+        let teams = &mut held(&mut self.parts)?.teams;
+        let wait = teams.wait_ms(turn.txn, team, Asker::Stranger, turn.step.mono)?;
+        if wait > 0 {
+            turn.refuse_for(conn, Some(req.as_str()), Code::RateLimited, Some(wait));
+        }
+        Ok(wait > 0)
     }
 
     fn append_before_hello(
@@ -152,12 +162,10 @@ impl Relay {
         match (&shaped.entry.op, &shaped.entry.team) {
             (Op::Genesis { .. }, _) => self.found(turn, conn, &awaiting.address, req, raw, &shaped),
             (op @ Op::InviteRedeem { .. }, Some(team)) => {
-                let parts = held(&mut self.parts)?;
-                let wait = parts.teams.wait_ms(turn.txn, team, Asker::Stranger, turn.step.mono)?;
-                if wait > 0 {
-                    turn.refuse_for(conn, Some(req.as_str()), Code::RateLimited, Some(wait));
+                if self.has_to_wait(turn, conn, req, team)? {
                     return Ok(());
                 }
+                let parts = held(&mut self.parts)?;
                 match parts.teams.append(turn.txn, turn.step.wall, team, raw, op)? {
                     Some(Ok(appended)) => self.appended(turn, conn, req, team, &shaped.entry.by, &appended),
                     Some(Err(code)) => {

@@ -4,59 +4,13 @@ use super::events;
 use crate::plan::{Act, Forged, Garbage, Head, Item, Move, Plan, Stray, Withheld};
 use crate::run::play_safely;
 use arbitrary::Arbitrary;
+use messaging_machines::daemon::ipc::methods;
 
-/// Every method of the local API, and none.
-const METHODS: [&str; 49] = [
-    "daemon.health",
-    "daemon.status",
-    "device.status",
-    "session.register",
-    "session.update",
-    "session.unregister",
-    "events.subscribe",
-    "contacts.list",
-    "msg.send",
-    "inbox.list",
-    "inbox.get",
-    "inbox.ack",
-    "item.read",
-    "conv.read",
-    "search",
-    "conv.list",
-    "conv.markRead",
-    "conv.subscribe",
-    "person.send",
-    "channel.create",
-    "channel.invite",
-    "channel.leave",
-    "channel.remove",
-    "agents.list",
-    "agents.read",
-    "task.list",
-    "task.get",
-    "task.update",
-    "task.cancel",
-    "grant.list",
-    "grant.set",
-    "grant.set.preview",
-    "request.list",
-    "request.answer",
-    "request.answer.preview",
-    "card.get",
-    "contact.request",
-    "notice.subscribe",
-    "notice.list",
-    "notice.ack",
-    "people.search",
-    "people.get",
-    "daemon.woke",
-    "person.attached",
-    "team.prepare",
-    "team.pair",
-    "team.pairCancel",
-    "team.revoke",
-    "no.method",
-];
+/// A method of the local API, or none.
+fn method(number: u8) -> &'static str {
+    let methods: Vec<&str> = methods::all().map(|method| method.name).chain(["no.method"]).collect();
+    at(&methods, number)
+}
 
 /// Names of params, and what stands for them.
 const NAMES: [&str; 24] = [
@@ -193,7 +147,7 @@ impl Happens {
                     .collect();
                 let text = format!(
                     r#"{{"jsonrpc":"2.0","id":7,"method":"{}","params":{{{}}}}}"#,
-                    at(&METHODS, method),
+                    self::method(method),
                     params.join(",")
                 );
                 Act::Line { node: n(node), agent, text }
@@ -234,7 +188,7 @@ impl Happens {
             Self::Forge { node, what, pick } => {
                 Act::Forge { node: n(node), what: at(&Forged::ALL, what), pick: n(pick) }
             }
-            Self::Garbage { node, what } => Act::Garbage { node: n(node), what: at(&GARBAGE, what) },
+            Self::Garbage { node, what } => Act::Garbage { node: n(node), what: at(&Garbage::QUIET, what) },
             Self::Withhold { node, what } => {
                 let what = at(&[Withheld::Nothing, Withheld::Roster, Withheld::Acks], what);
                 Act::Withhold { node: n(node), what }
@@ -259,18 +213,6 @@ impl Happens {
 
 const STRAYS: [Stray; 6] =
     [Stray::NoSession, Stray::BadParams, Stray::NotFound, Stray::WrongRole, Stray::Forbidden, Stray::Secret];
-const GARBAGE: [Garbage; 9] = [
-    Garbage::Noise,
-    Garbage::Unknown,
-    Garbage::Shape,
-    Garbage::Entry,
-    Garbage::Ack,
-    Garbage::Presence,
-    Garbage::Hello,
-    Garbage::Seal,
-    Garbage::Again,
-];
-
 /// The plan that bytes stand for.
 fn plan(data: &[u8]) -> Plan {
     let machines = ["alice/laptop", "bob/desk", "carol/tower"].map(str::to_owned).to_vec();

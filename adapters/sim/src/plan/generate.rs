@@ -196,19 +196,9 @@ fn lie(source: &mut impl Source, swarm: &Swarm, count: usize) -> Act {
         2 => Act::Replay { node, back: source.below(40) },
         3 => Act::Stale { node, back: source.below(3) },
         _ => {
-            let all = [
-                Garbage::Noise,
-                Garbage::Unknown,
-                Garbage::Shape,
-                Garbage::Entry,
-                Garbage::Ack,
-                Garbage::Presence,
-                Garbage::Hello,
-                Garbage::Seal,
-                Garbage::Again,
-                Garbage::Flood,
-            ];
-            Act::Garbage { node, what: source.one(&all) }
+            let quiet = Garbage::QUIET;
+            let what = quiet.get(source.below(quiet.len() + 1)).copied().unwrap_or(Garbage::Flood);
+            Act::Garbage { node, what }
         }
     }
 }

@@ -92,6 +92,21 @@ pub enum Garbage {
     Flood,
 }
 
+impl Garbage {
+    /// Every one but the flood, which takes long to play.
+    pub const QUIET: [Self; 9] = [
+        Self::Noise,
+        Self::Unknown,
+        Self::Shape,
+        Self::Entry,
+        Self::Ack,
+        Self::Presence,
+        Self::Hello,
+        Self::Seal,
+        Self::Again,
+    ];
+}
+
 /// An envelope that a member's program that is not ours makes, with the member's own keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -43,7 +43,17 @@ impl Play {
 
     fn call(&mut self, number: usize, conn: IpcId, method: &str, more: &str) -> Option<Result<Value, Value>> {
         let params = format!(r#"{{"key":"{}"{more}}}"#, self.agents[number].key);
-        let id = self.world.ask(number, conn, method, &params);
+        self.asked(number, conn, method, &params)
+    }
+
+    fn asked(
+        &mut self,
+        number: usize,
+        conn: IpcId,
+        method: &str,
+        params: &str,
+    ) -> Option<Result<Value, Value>> {
+        let id = self.world.ask(number, conn, method, params);
         self.world.settle();
         self.world.answer(number, conn, id)
     }
@@ -56,10 +66,7 @@ impl Play {
         params: &str,
     ) -> Option<Result<Value, Value>> {
         self.world.settle();
-        let conn = self.world.nodes[number].admin;
-        let id = self.world.ask(number, conn, method, params);
-        self.world.settle();
-        self.world.answer(number, conn, id)
+        self.asked(number, self.world.nodes[number].admin, method, params)
     }
 
     /// One of the entries of a list that an agent's daemon gives.

@@ -1,9 +1,9 @@
 //! Fills a home: 100,000 lines, 20,000 inbox items, 2,000 of them tasks, 500 grants, 50 members, 10,000 roster entries.
 
-use messaging_machines::daemon::config::Settings;
+use crate::seed;
+use messaging_machines::daemon::Daemon;
 use messaging_machines::daemon::io::{Event, IpcId, Tier};
 use messaging_machines::daemon::schema::ROSTER;
-use messaging_machines::daemon::{Config, Daemon};
 use messaging_machines::machine::{Machine, Out, Step};
 use messaging_machines::store::{Txn, Writes};
 use messaging_proto::identity::{Identity, IdentityFile};
@@ -13,7 +13,7 @@ use messaging_proto::roster::{ApplyOptions, Author, Member, Role, Roster};
 use messaging_proto::time::{Mono, Wall};
 use messaging_sim::{START, URL, World};
 use messaging_smol::home::Home;
-use messaging_smol::store::{Location, Options, RedbStore, Schema};
+use messaging_smol::store::RedbStore;
 use serde_json::{Value, json};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
@@ -53,26 +53,14 @@ pub(crate) fn fill(home: &Home) -> Value {
     write(home, "identity.json", &identity);
     write(home, "config.json", &config);
 
-    let options = Options { cache_bytes: 32 << 20, quick_repair: false, journal: None };
-    let store = RedbStore::open(&Location::new(&home.store()), Schema::CURRENT, options).unwrap();
-    let store = Arc::new(store);
-    let mut writes = Writes::new();
-    let reader = store.reader();
-    let mut txn = Txn::new(&reader, None, &mut writes);
-    for (table, key, value) in node.base.iter() {
-        txn.put(table, key, value);
-    }
-    store.commit(&writes).unwrap();
-
+    let store = seed::store(node, &home.store());
     let keys = IdentityFile::new(Zeroizing::new(identity)).read().unwrap();
     let entries = node.base.iter().filter(|(table, ..)| *table == ROSTER);
     let texts: Vec<_> = entries.map(|(.., value)| String::from_utf8(value[1..].to_vec()).unwrap()).collect();
     let (roster, peers) = grown(Roster::replay_texts(&texts).unwrap(), &keys);
-    let settings = Settings::parse(config.as_bytes()).unwrap().settings;
-    let config = Config { settings, version: "1.0.0".to_owned(), pid: 7 };
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
     let wall = u64::try_from(now).unwrap() - AGO_MS;
-    let daemon = Daemon::new(config, Some(keys), None);
+    let daemon = seed::daemon(keys, &config);
     let mut filler = Filler { daemon, store, steps: 0, wall };
     filler.event(Event::Start);
     filler.all(1, |daemon, step, txn, _| daemon.fill_roster(step, txn, roster.clone()).unwrap());

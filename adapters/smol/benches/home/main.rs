@@ -9,6 +9,8 @@
 mod filling;
 mod process;
 mod receive;
+#[path = "../seed/mod.rs"]
+mod seed;
 
 use messaging_smol::client::Client;
 use messaging_smol::home::Home;

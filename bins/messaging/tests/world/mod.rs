@@ -288,13 +288,8 @@ impl World {
         bob.call("team.join", json!({"ticket": invite["ticket"], "label": "desk"})).unwrap();
         bob.call("grant.set", json!({"subject": {"person": "alice"}, "ask": "open"})).unwrap();
         // Her relay tells her of the new member soon after him.
-        for attempt in 0.. {
-            match alice.call("grant.set", json!({"subject": {"person": "bob"}, "ask": "open"})) {
-                Ok(_) => break,
-                Err(error) => assert!(attempt < 600, "{error:?}"),
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let open = json!({"subject": {"person": "bob"}, "ask": "open"});
+        wait("bob in alice's roster", || alice.call("grant.set", open.clone()).ok());
     }
 }
 
