@@ -47,7 +47,8 @@ impl Album {
         let (text, status) = terminal.finish(PATIENCE);
         let text = plain(&text);
         if !name.starts_with("service-show") && !["usage-as-json", "relay-refused"].contains(&name) {
-            fits(&text);
+            // The length of the tree's own path is not the screen's.
+            fits(&text.replace(&self.folder, "/tmp/world"));
         }
         let words: Vec<String> = arguments
             .iter()
