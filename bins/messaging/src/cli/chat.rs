@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// How soon a line of somebody else shows.
 const POLL: Duration = Duration::from_millis(120);
+/// Lines that come closer together than this were not typed: they are one pasted text.
+const BURST: Duration = Duration::from_millis(100);
 /// Lines looked at again when the state of one changed.
 const RECENT: u64 = 50;
 
@@ -44,13 +46,21 @@ pub(super) fn run(shell: &mut Shell, args: &ChatWith) -> Result<(), Failure> {
     let terminal = std::io::stdin().is_terminal() && !shell.out.is_json();
     let mut chat = Chat { shell, room, shown: 0, pending: BTreeMap::new(), terminal, said: true };
     chat.open(args)?;
+    let _leave = Leave;
     let typed = read_input();
     chat.prompt();
     loop {
         chat.events()?;
         match typed.recv_timeout(POLL) {
             Ok(line) => {
-                if !chat.typed(line.trim_end_matches(['\n', '\r']))? {
+                let on = match chat.terminal.then(|| burst(&line, &typed)).flatten() {
+                    Some((pasted, rows)) => {
+                        chat.send(None, &pasted, rows)?;
+                        true
+                    }
+                    None => chat.typed(&line)?,
+                };
+                if !on {
                     return Ok(());
                 }
                 chat.said = true;
@@ -60,6 +70,26 @@ pub(super) fn run(shell: &mut Shell, args: &ChatWith) -> Result<(), Failure> {
             Err(RecvTimeoutError::Disconnected) => return chat.last_look(),
         }
     }
+}
+
+/// However a chat ends, what is still typed is not for the shell.
+struct Leave;
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        output::forget_typed();
+    }
+}
+
+/// The lines that came together with `first`, as one text, and how many they were; nothing when it came alone. Pasted text
+/// is text: none of it is a command.
+fn burst(first: &str, typed: &mpsc::Receiver<String>) -> Option<(String, usize)> {
+    let mut lines = vec![first.to_owned()];
+    while let Ok(line) = typed.recv_timeout(BURST) {
+        lines.push(line);
+    }
+    let rows = lines.len();
+    (rows > 1).then(|| (lines.join(" "), rows))
 }
 
 /// Lines from standard input, read aside since reading blocks. The channel ends with the input.
@@ -261,8 +291,14 @@ impl Chat<'_> {
                 }
             }
         };
+        self.send(thread, text, 1)?;
+        Ok(true)
+    }
+
+    /// Sends a line that took `rows` rows of the terminal to type.
+    fn send(&mut self, thread: Option<&str>, text: &str, rows: usize) -> Result<(), Failure> {
         if text.trim().is_empty() {
-            return Ok(true);
+            return Ok(());
         }
         let mut members = vec![("conversation", string(&self.room)), ("text", string(text))];
         members.extend(thread.map(|thread| ("thread", string(thread))));
@@ -270,7 +306,7 @@ impl Chat<'_> {
             Ok(_) => {
                 if self.terminal {
                     // The line as sent, with its mark, takes the place of what was typed.
-                    output::page("\u{1b}[A\r\u{1b}[K");
+                    output::page(&"\u{1b}[A\r\u{1b}[K".repeat(rows));
                 }
                 self.fresh()?;
             }
@@ -283,7 +319,7 @@ impl Chat<'_> {
             }
             Err(failure) => return Err(failure),
         }
-        Ok(true)
+        Ok(())
     }
 
     /// The input ended: what was just sent may still come to be confirmed.

@@ -40,7 +40,7 @@ pub(crate) use args::Demo;
 pub(crate) use failure::Failure;
 pub(crate) use mail::{parts, peer};
 pub(crate) use output::{
-    BAD, FAINT, GOOD, Output, STRONG, WAITING, can_ask, clean, complain, ended, fitted, hang,
+    BAD, FAINT, GOOD, Output, STRONG, WAITING, can_ask, clean, complain, ended, fitted, forget_typed, hang,
     now as time_now, page, span, when as time_text,
 };
 pub(crate) use table::{cut, wrap};

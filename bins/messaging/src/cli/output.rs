@@ -171,6 +171,15 @@ pub(crate) fn restore() {
     }
 }
 
+/// Drops what was typed into the terminal and nobody has read: it was meant for what was on the screen then, not for what
+/// is asked now, nor for the shell.
+pub(crate) fn forget_typed() {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        let _ = rustix::termios::tcflush(&stdin, rustix::termios::QueueSelector::IFlush);
+    }
+}
+
 /// Whether a person can be asked: both ends are a terminal.
 pub(crate) fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()

@@ -138,6 +138,8 @@ impl Shell {
 
     /// Asks on the terminal; an ended input is an answer of no.
     pub(crate) fn ask(&self, question: &str) -> Result<String, Failure> {
+        // What was typed before it was asked is no answer.
+        output::forget_typed();
         output::complain(&output::fitted(question));
         let mut answer = String::new();
         match std::io::stdin().read_line(&mut answer) {

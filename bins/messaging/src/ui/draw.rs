@@ -204,11 +204,9 @@ fn over(frame: &mut Frame<'_>, state: &State, area: Rect, hint: Rect) {
             frame.set_cursor_position((column.min(hint.right().saturating_sub(1)), hint.y));
         }
         Over::Asking { sentence, .. } => {
-            let lines = vec![
-                Line::raw(sentence.clone()),
-                Line::raw(""),
-                Line::styled("y yes   n no", style(Tone::Strong)),
-            ];
+            let answers = if state.is_unseen() { "" } else { "y yes   n no" };
+            let lines =
+                vec![Line::raw(sentence.clone()), Line::raw(""), Line::styled(answers, style(Tone::Strong))];
             dialog(frame, area, "Go on?", lines, 60);
         }
         Over::Help => {

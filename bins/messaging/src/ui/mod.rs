@@ -12,7 +12,8 @@ mod state;
 mod tests;
 
 use crate::cli::{Failure, Shell, can_ask, object};
-use ratatui::crossterm::event::{self, Event as Input};
+use ratatui::crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event as Input};
+use ratatui::crossterm::execute;
 use state::{Action, Event, State};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -23,6 +24,8 @@ const POLL: Duration = Duration::from_millis(100);
 const CALM: Duration = Duration::from_millis(400);
 /// And at least this often, so that ages and clocks move.
 const STALE: Duration = Duration::from_secs(15);
+/// A question is answered by what comes after this much silence, once it is on the screen.
+const SILENCE: Duration = Duration::from_millis(150);
 
 pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
     if !can_ask() || !crate::cli::on_terminal() {
@@ -33,9 +36,39 @@ pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
     subscribe(shell)?;
     // `init` puts the terminal back on a panic too.
     let mut terminal = ratatui::init();
+    take_pastes_whole();
+    // Nor is what was typed before for this view.
+    crate::cli::forget_typed();
     let result = go(shell, &mut terminal);
+    let _ = execute!(std::io::stdout(), DisableBracketedPaste);
     ratatui::restore();
+    // What was typed for this view is not for the shell.
+    crate::cli::forget_typed();
     result
+}
+
+/// Asks the terminal to mark pasted text, and to stop that on a panic too. Without the marks a pasted text would be keys,
+/// and keys give consent.
+fn take_pastes_whole() {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let _ = execute!(std::io::stdout(), DisableBracketedPaste);
+        hook(info);
+    }));
+    let _ = execute!(std::io::stdout(), EnableBracketedPaste);
+}
+
+/// Drops what was typed and pasted before a question could be seen, until nothing comes for a moment. Whether to go on:
+/// Ctrl-C leaves from here too.
+fn forget_waiting() -> bool {
+    while let Ok(true) = event::poll(SILENCE) {
+        match event::read() {
+            Ok(Input::Key(key)) if keys::read(key) == Some(keys::Key::Leave) => return false,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
+    true
 }
 
 /// Asks for every event a person is told of. A daemon without notices has none to tell.
@@ -79,6 +112,14 @@ fn go(shell: &mut Shell, terminal: &mut ratatui::DefaultTerminal) -> Result<(), 
         if drawn.is_err() {
             return Err(Failure::new("internal", "the terminal cannot be drawn on"));
         }
+        if state.is_unseen() {
+            if !forget_waiting() {
+                return Ok(());
+            }
+            state.listen();
+            // Again, with the keys that answer it.
+            continue;
+        }
         match event::poll(POLL) {
             Ok(true) => match event::read() {
                 Ok(Input::Key(key)) => {
@@ -86,6 +127,7 @@ fn go(shell: &mut Shell, terminal: &mut ratatui::DefaultTerminal) -> Result<(), 
                         work.extend(state.step(Event::Key(key)));
                     }
                 }
+                Ok(Input::Paste(text)) => work.extend(state.step(Event::Paste(text))),
                 Ok(_) => {}
                 Err(_) => return Ok(()),
             },

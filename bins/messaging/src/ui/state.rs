@@ -107,6 +107,8 @@ pub(super) struct Summary {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Key(Key),
+    /// Text pasted into the terminal: never keys.
+    Paste(String),
     Summary(Summary),
     List(Tab, Vec<Item>),
     Detail(Tab, Detail),
@@ -184,6 +186,8 @@ pub(super) struct State {
     pub(super) over: Over,
     pub(super) word: Said,
     lost: bool,
+    /// The question on the screen may be answered.
+    listening: bool,
 }
 
 impl Default for State {
@@ -198,6 +202,7 @@ impl Default for State {
             over: Over::Nothing,
             word: (Tone::Faint, String::new()),
             lost: false,
+            listening: false,
         }
     }
 }
@@ -215,6 +220,16 @@ impl State {
         self.lost
     }
 
+    /// Whether a question was put that nobody can have seen yet: what was typed before cannot be its answer.
+    pub(super) const fn is_unseen(&self) -> bool {
+        matches!(self.over, Over::Asking { .. }) && !self.listening
+    }
+
+    /// The question is on the screen, and what was typed before it is gone.
+    pub(super) const fn listen(&mut self) {
+        self.listening = true;
+    }
+
     fn current(&self) -> Option<&Item> {
         self.items(self.tab).get(self.selected())
     }
@@ -223,6 +238,7 @@ impl State {
     pub(super) fn step(&mut self, event: Event) -> Vec<Action> {
         match event {
             Event::Key(key) => return self.key(key),
+            Event::Paste(text) => self.paste(&text),
             Event::Summary(summary) => {
                 self.summary = summary;
                 self.lost = false;
@@ -234,7 +250,7 @@ impl State {
                     self.detail = detail;
                 }
             }
-            Event::Ask(sentence, action) => self.over = Over::Asking { sentence, action },
+            Event::Ask(sentence, action) => self.ask(sentence, action),
             Event::Done(word) => self.word = (Tone::Good, word),
             Event::Failed(words) => self.word = (Tone::Bad, words),
             Event::Lost(words) => {
@@ -275,7 +291,7 @@ impl State {
             Over::Help => Vec::new(),
             Over::Writing { room, text } => self.write(key, room, text),
             Over::Asking { sentence, action } => match key {
-                Key::Char('y' | 'Y') => vec![action],
+                Key::Char('y' | 'Y') if self.listening => vec![action],
                 Key::Char('n' | 'N') | Key::Back => {
                     self.word = (Tone::Faint, "Nothing was changed.".to_owned());
                     Vec::new()
@@ -285,6 +301,22 @@ impl State {
                     Vec::new()
                 }
             },
+        }
+    }
+
+    fn ask(&mut self, sentence: String, action: Action) {
+        self.listening = false;
+        self.over = Over::Asking { sentence, action };
+    }
+
+    /// Pasted text is text: it goes into the line being written, as one line, and nowhere else.
+    fn paste(&mut self, pasted: &str) {
+        match &mut self.over {
+            Over::Writing { text, .. } => {
+                let one = pasted.replace("\r\n", "\n");
+                text.extend(one.chars().map(|letter| if letter.is_control() { ' ' } else { letter }));
+            }
+            _ => self.word = (Tone::Waiting, "What was pasted was dropped; w writes a line.".to_owned()),
         }
     }
 
@@ -340,7 +372,7 @@ impl State {
             Key::Char('c') if self.tab == Tab::Tasks => {
                 if let Some(task) = chosen {
                     let sentence = "The one who works on the task is asked to stop.".to_owned();
-                    self.over = Over::Asking { sentence, action: Action::Cancel { task } };
+                    self.ask(sentence, Action::Cancel { task });
                 }
             }
             Key::Char('m') if self.tab == Tab::Notices => {

@@ -112,6 +112,7 @@ fn screens_are_as_they_were() {
     check("requests", &state);
     let answer = Action::Answer { id: "01R".into(), answer: "once" };
     state.step(Event::Ask("Your agent planner gets this request from bob; it runs guarded.".into(), answer));
+    state.listen();
     check("asking", &state);
     keys(&mut state, "n5");
     check("notices-empty", &state);
@@ -140,6 +141,7 @@ fn an_answer_needs_a_preview_and_a_yes() {
     assert_eq!(keys(&mut state, "a"), [Action::Preview { id: "01R".into(), answer: "always" }]);
     let answer = Action::Answer { id: "01R".into(), answer: "always" };
     state.step(Event::Ask("sentence".into(), answer.clone()));
+    state.listen();
     assert!(keys(&mut state, "qxo1").is_empty(), "nothing but an answer");
     assert_eq!(keys(&mut state, "y"), std::slice::from_ref(&answer));
     state.step(Event::Ask("sentence".into(), answer));
@@ -192,8 +194,54 @@ fn tabs_wrap_around_and_enter_marks_read() {
     assert_eq!(state.tab, Tab::Chats);
     keys(&mut state, "4");
     keys(&mut state, "c");
+    state.listen();
     assert_eq!(keys(&mut state, "y"), [Action::Cancel { task: "01T".into() }]);
     keys(&mut state, "5");
     assert_eq!(keys(&mut state, "m"), [Action::Seen { ids: Vec::new() }]);
     assert_eq!(keys(&mut state, "q"), [Action::Quit]);
+}
+
+/// Whatever is pasted is text: no line of it is sent by itself and no letter of it is a command.
+#[test]
+fn pasted_text_is_never_keys() {
+    let evil = "first line\r\n3ayes you may\nq\u{1b}[A\ty";
+    let paste = |state: &mut State| state.step(Event::Paste(evil.to_owned()));
+    let mut state = full();
+    for tab in ["1", "2", "3", "4", "5", "6"] {
+        keys(&mut state, tab);
+        let before = state.tab;
+        assert!(paste(&mut state).is_empty(), "in the list {tab}");
+        assert_eq!((state.tab, &state.over), (before, &Over::Nothing));
+        assert!(state.word.1.contains("dropped"));
+    }
+    keys(&mut state, "3a");
+    let answer = Action::Answer { id: "01R".into(), answer: "always" };
+    state.step(Event::Ask("sentence".into(), answer.clone()));
+    assert!(paste(&mut state).is_empty());
+    assert_eq!(state.over, Over::Asking { sentence: "sentence".into(), action: answer });
+    keys(&mut state, "n?");
+    assert!(paste(&mut state).is_empty());
+    assert_eq!(state.over, Over::Help);
+    keys(&mut state, "x1w> ");
+    assert!(paste(&mut state).is_empty());
+    let text = "> first line 3ayes you may q [A y".to_owned();
+    assert_eq!(state.step(Event::Key(Key::Enter)), [Action::Write { room: "dm:bob".into(), text }]);
+}
+
+/// A question is not answered before it says how, and it says so when what was typed before is gone.
+#[test]
+fn an_unseen_question_takes_no_yes() {
+    let mut state = full();
+    let cancel = Action::Cancel { task: "01T".into() };
+    keys(&mut state, "4");
+    assert!(keys(&mut state, "cyyy").is_empty());
+    assert!(state.is_unseen());
+    assert!(!screen_of(&state, 80, 24).contains("y yes"));
+    state.listen();
+    assert!(screen_of(&state, 80, 24).contains("y yes"));
+    assert_eq!(keys(&mut state, "y"), [cancel]);
+    // The next question is unseen again.
+    state.step(Event::Ask("sentence".into(), Action::Reload));
+    assert!(keys(&mut state, "y").is_empty());
+    assert!(state.is_unseen());
 }

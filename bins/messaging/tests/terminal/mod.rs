@@ -4,7 +4,10 @@
 use regex::Regex;
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Winsize, tcgetattr, tcsetattr, tcsetwinsize,
+};
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Child, Command};
@@ -17,6 +20,7 @@ pub(crate) struct Terminal {
     master: File,
     output: mpsc::Receiver<Vec<u8>>,
     seen: Vec<u8>,
+    name: CString,
 }
 
 impl Terminal {
@@ -33,7 +37,7 @@ impl Terminal {
         tcsetwinsize(&master, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let slave = File::from(rustix::fs::open(name, flags, Mode::empty()).unwrap());
+        let slave = File::from(rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap());
         command.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
         command.env("TERM", "xterm-256color").env_remove("NO_COLOR").env_remove("CLICOLOR");
         let child = command.spawn().unwrap();
@@ -53,7 +57,35 @@ impl Terminal {
                 }
             }
         });
-        Self { child, master, output, seen: Vec::new() }
+        Self { child, master, output, seen: Vec::new(), name }
+    }
+
+    /// Everything seen so far, escapes included.
+    pub(crate) fn raw(&self) -> String {
+        String::from_utf8_lossy(&self.seen).into_owned()
+    }
+
+    /// This terminal for the one who reads from it next, as a shell does.
+    pub(crate) fn next_reader(&self) -> File {
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        File::from(rustix::fs::open(self.name.as_c_str(), flags, Mode::empty()).unwrap())
+    }
+
+    /// Waits for the end of the program; what `next` gets then, at once and without waiting for the end of its line.
+    pub(crate) fn left_to(&mut self, next: &mut File, patience: Duration) -> String {
+        let end = Instant::now() + patience;
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < end, "it did not end; seen: {}", self.raw());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let mut modes = tcgetattr(&*next).unwrap();
+        modes.local_modes -= LocalModes::ICANON;
+        modes.special_codes[SpecialCodeIndex::VMIN] = 0;
+        modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(&*next, OptionalActions::Now, &modes).unwrap();
+        let mut bytes = [0; 4096];
+        let count = next.read(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..count]).into_owned()
     }
 
     /// Types.
