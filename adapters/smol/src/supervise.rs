@@ -58,16 +58,24 @@ pub fn start(
         .process_group(0)
         .spawn()
         .map_err(|_| ClientError::new(Code::DaemonUnavailable, "the daemon's program cannot be started"))?;
+    let end = Instant::now() + wait;
     if ready(&mut child, wait) {
         return Ok(Started { pid: child.id(), already: false });
     }
     match child.try_wait() {
         Ok(Some(status)) => {
-            // Another start may have won the race: then its daemon is the one that serves.
-            if let Ok(client) = Client::connect(&options) {
-                return Ok(Started { pid: client.hello().pid, already: true });
+            let error = refused(status.code(), &mut child);
+            // Another start won the race: its daemon is the one that serves, as soon as it does.
+            while error.code == Code::InvalidState {
+                match Client::connect(&options) {
+                    Ok(client) => return Ok(Started { pid: client.hello().pid, already: true }),
+                    Err(other) if other.code == Code::DaemonUnavailable && Instant::now() < end => {
+                        std::thread::sleep(POLL);
+                    }
+                    Err(_) => break,
+                }
             }
-            Err(refused(status.code(), &mut child))
+            Err(error)
         }
         _ => Err(ClientError::new(Code::DaemonUnavailable, "the daemon did not serve in time")),
     }

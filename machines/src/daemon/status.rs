@@ -196,6 +196,11 @@ fn last_error(cx: &Ctx<'_, '_>) -> Option<String> {
     if cx.facts.removed() {
         return Some("this machine was removed from the team".to_owned());
     }
+    if cx.facts.keys.file_taken() && cx.facts.roster().is_none() {
+        let text = "the store of this machine's team is gone: put messaging.db back from a snapshot, or move the home \
+                    aside and set it up again";
+        return Some(text.to_owned());
+    }
     // §8.9 "Not an alarm".
     let rekeyed = cx.facts.keys.alarm() != Some(Alarm::Restored) && identity::admin_rekeyed(cx).is_some();
     let rekeyed = rekeyed.then(|| {

@@ -1,7 +1,8 @@
 //! The daemon process, from its options to its exit status (contract ipc §6.2).
 
 use super::DaemonOptions;
-use super::service::{StartError, start};
+use super::service::{StartError, lost, start};
+use crate::driver::Failed;
 use crate::log::Log;
 use crate::process::{self, Wake};
 use crate::store::Refusal;
@@ -47,6 +48,9 @@ pub fn run(options: &DaemonOptions) -> u8 {
     match daemon.finish() {
         Ok(()) => 0,
         Err(error) => {
+            if let Failed::Store(fault) = error {
+                process::complain(&format!("messagingd: internal: {}", lost(fault)));
+            }
             if let Some(log) = log {
                 log.error(
                     "daemon.fatal",

@@ -11,7 +11,7 @@ use crate::client::{Hello, IPC_PROTOCOL};
 use crate::driver::{Bounds, Driver, Events, Failed, Health, Setup};
 use crate::home::{HomeError, private_directory};
 use crate::log::Log;
-use crate::store::{Location, OpenError, Options, RedbStore, Refusal, Schema};
+use crate::store::{Location, OpenError, Options, RedbStore, Refusal, Schema, StoreFault};
 use async_executor::{Executor, Task};
 use async_io::{Async, Timer, block_on};
 use messaging_machines::Machine;
@@ -113,12 +113,19 @@ where
         LockError::Io(_) => StartError::failed(Code::Internal, &error),
     })?;
     // The store is checked before anything else in the home is read (§8.8).
-    let open = move || RedbStore::open(&location, Schema::CURRENT, STORE);
-    let store = open().map_err(|error| match error {
+    let store = RedbStore::open_guarded(&location, Schema::CURRENT, STORE).map_err(|error| match error {
         OpenError::Refused(reason) => StartError::Refused(reason),
         OpenError::Busy => StartError::failed(Code::InvalidState, &"another process has the store open"),
+        OpenError::Lost(fault) => StartError::failed(Code::Internal, &lost(fault)),
         OpenError::Fault(fault) => StartError::failed(Code::Internal, &format!("messaging.db: {fault}")),
     })?;
+    let reopen = move || {
+        RedbStore::reopen_guarded(&location, Schema::CURRENT, STORE).map_err(|error| match error {
+            // Somebody put another file in its place.
+            OpenError::Refused(reason) => OpenError::Lost(StoreFault(reason.as_str())),
+            error => error,
+        })
+    };
     private_directory(&home.logs(), 0o700)?;
     let log = log(options).map_err(internal)?;
     let kept = Arc::new(Kept::load(home, &log).map_err(|error| StartError::failed(error.code, &error))?);
@@ -144,7 +151,7 @@ where
     let driver = Driver::spawn(Setup::<M, _> {
         name: "daemon",
         store: Ok(store),
-        reopen: Box::new(open),
+        reopen: Box::new(reopen),
         build: Box::new(move || {
             // The first machine waits until its effects have somewhere to go.
             let _ = begun.recv();
@@ -218,6 +225,14 @@ where
         workers,
         lock,
     })
+}
+
+/// What to do about a store that is damaged or gone.
+pub(super) fn lost(fault: StoreFault) -> String {
+    format!(
+        "messaging.db: {fault}; it was left as it is: put it back from a snapshot (docs/backup.md), or move the home \
+         aside and set it up again"
+    )
 }
 
 /// One sync a commit: a daemon's store is small, so that the walk after a crash is short.

@@ -173,7 +173,7 @@ pub struct Driver<E> {
     pub events: Events<E>,
     /// How its store is, and what it measured.
     pub health: Arc<Health>,
-    thread: JoinHandle<Result<(), NoEntropy>>,
+    thread: JoinHandle<Result<(), Failed>>,
 }
 
 /// Why a driver ended before it was told to stop.
@@ -185,6 +185,9 @@ pub enum Failed {
     /// A thread could not be started.
     #[error("a thread could not be started")]
     Thread,
+    /// The store is damaged or gone: opening it again and again would not help.
+    #[error("the store is lost: {0}")]
+    Store(StoreFault),
     /// The machine panicked.
     #[error("the machine failed")]
     Panicked,
@@ -232,6 +235,6 @@ impl<E: Send + 'static> Driver<E> {
     /// Why it ended otherwise.
     pub fn join(self) -> Result<(), Failed> {
         drop(self.events);
-        Ok(self.thread.join().map_err(|_| Failed::Panicked)??)
+        self.thread.join().map_err(|_| Failed::Panicked)?
     }
 }

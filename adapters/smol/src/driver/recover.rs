@@ -1,7 +1,7 @@
 //! From a failed store to a new machine (`messaging/1 §7`, "Store failures").
 
 use super::run::Run;
-use super::{Perform, Queued, park};
+use super::{Failed, Perform, Queued, park};
 use crate::clock;
 use crate::entropy::NoEntropy;
 use crate::store::{OpenError, RedbStore, StoreFault};
@@ -10,20 +10,17 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl<M: Machine, P: Perform<M>> Run<M, P> {
-    /// Opens and probes the store until a write commits; nothing when the process stops first.
+    /// Opens and probes the store until a write commits; nothing when the process stops first. A store that is lost is
+    /// given up.
     ///
     /// `commits` is the counter of the last commit that was known to be durable.
-    pub(super) fn recover(
-        &mut self,
-        fault: StoreFault,
-        commits: u64,
-    ) -> Result<Option<RedbStore>, NoEntropy> {
+    pub(super) fn recover(&mut self, fault: StoreFault, commits: u64) -> Result<Option<RedbStore>, Failed> {
         self.health.failing.store(true, Ordering::Relaxed);
         let mut fault = fault;
         let mut retry_ms = self.bounds.retry_ms;
         let mut took_effect = None;
         // An open store answers reads meanwhile, so that `/readyz` tells a full disk from a lost one.
-        let mut store = self.open(commits, &mut took_effect);
+        let mut store = self.open(commits, &mut took_effect)?;
         loop {
             self.health.store_errors.fetch_add(1, Ordering::Relaxed);
             self.log.error("store.failing", &[("error", fault.0.into()), ("retryMs", retry_ms.into())]);
@@ -33,7 +30,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
             }
             retry_ms = retry_ms.saturating_mul(2).min(self.bounds.retry_max_ms);
             if store.is_err() {
-                store = self.open(commits, &mut took_effect);
+                store = self.open(commits, &mut took_effect)?;
             }
             fault = match store {
                 Ok(open) => match open.probe() {
@@ -46,7 +43,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
                     Err(fault) => {
                         // The handle is dead after its first failure.
                         drop(open);
-                        store = self.open(commits, &mut took_effect);
+                        store = self.open(commits, &mut took_effect)?;
                         fault
                     }
                 },
@@ -59,17 +56,23 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
     }
 
     /// Opens the file; the first time that succeeds, notes whether the failed batch is there.
-    fn open(&mut self, commits: u64, took_effect: &mut Option<bool>) -> Result<RedbStore, StoreFault> {
-        let store = (self.reopen)().map_err(|error| match error {
-            OpenError::Fault(fault) => fault,
-            OpenError::Busy => StoreFault("busy"),
-            OpenError::Refused(reason) => StoreFault(reason.as_str()),
-        });
+    fn open(
+        &mut self,
+        commits: u64,
+        took_effect: &mut Option<bool>,
+    ) -> Result<Result<RedbStore, StoreFault>, Failed> {
+        let store = match (self.reopen)() {
+            Ok(store) => Ok(store),
+            Err(OpenError::Lost(fault)) => return Err(Failed::Store(fault)),
+            Err(OpenError::Fault(fault)) => Err(fault),
+            Err(OpenError::Busy) => Err(StoreFault("busy")),
+            Err(OpenError::Refused(reason)) => Err(StoreFault(reason.as_str())),
+        };
         self.health.closed.store(store.is_err(), Ordering::Relaxed);
         if let Ok(store) = &store {
             took_effect.get_or_insert(store.commits() > commits);
         }
-        store
+        Ok(store)
     }
 
     /// Between half of `ms` and `ms`.

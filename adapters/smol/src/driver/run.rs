@@ -1,7 +1,7 @@
 //! The loop.
 
 use super::batch::{Batch, Committer, Committing, Done};
-use super::{Bounds, Flow, Health, Perform, Queued, Reopen, Setup, park};
+use super::{Bounds, Failed, Flow, Health, Perform, Queued, Reopen, Setup, park};
 use crate::capture::Capture;
 use crate::clock;
 use crate::entropy::{Entropy, NoEntropy};
@@ -90,7 +90,7 @@ pub(super) fn run<M: Machine, P: Perform<M>>(
     events: Receiver<Queued<M::Event>>,
     committer: Committer,
     health: &Arc<Health>,
-) -> Result<(), NoEntropy> {
+) -> Result<(), Failed> {
     let mut run = Run {
         name: setup.name,
         events,
@@ -126,7 +126,7 @@ pub(super) fn run<M: Machine, P: Perform<M>>(
                 run.lose(session, true);
                 continue;
             }
-            End::Entropy(error) => return Err(error),
+            End::Entropy(error) => return Err(error.into()),
             End::Store(fault) => fault,
         };
         let commits = run.lose(session, false);

@@ -119,7 +119,7 @@ where
         }
         // §7 Store failures: a full disk does not stop the start.
         Err(OpenError::Fault(fault)) if fault.is_full() => Err(fault),
-        Err(OpenError::Fault(fault)) => {
+        Err(OpenError::Fault(fault) | OpenError::Lost(fault)) => {
             return Err(StartError::failed(Code::Internal, format!("the database: {fault}")));
         }
     };

@@ -79,6 +79,8 @@ impl From<StorageError> for StoreFault {
                 ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "disk_full",
                 ErrorKind::FileTooLarge => "file_too_large",
                 ErrorKind::ReadOnlyFilesystem => "read_only",
+                // The file ends before what it says it holds.
+                ErrorKind::UnexpectedEof => "corrupted",
                 ErrorKind::NotFound => "not_found",
                 ErrorKind::PermissionDenied => "permission",
                 _ => "io",
@@ -135,6 +137,8 @@ pub struct RedbStore {
     inner: Arc<Inner>,
     journal: Option<Mutex<Journal>>,
     path: PathBuf,
+    /// Which file it must be, when it is guarded.
+    file: Option<open::FileId>,
     quick_repair: bool,
     commits: AtomicU64,
 }
@@ -200,6 +204,7 @@ impl RedbStore {
         if let Some(fault) = self.inner.fault() {
             return Err(fault);
         }
+        self.check_file()?;
         let number = self.commits().wrapping_add(1);
         match self.journal() {
             Some(mut journal) => journal.append(number, writes).inspect_err(|_| {
@@ -281,7 +286,18 @@ impl RedbStore {
         }
     }
 
+    /// What is written into a deleted file is gone with this process: nothing may be acknowledged from it.
+    fn check_file(&self) -> Result<(), StoreFault> {
+        if self.file.is_none() || self.file == open::file_id(&self.path) {
+            return Ok(());
+        }
+        let gone = StoreFault("gone");
+        self.inner.fail(gone);
+        Err(gone)
+    }
+
     fn touch(&self, quick_repair: bool) -> Result<(), StoreFault> {
+        self.check_file()?;
         let number = self.commits().wrapping_add(1);
         let value = number.to_be_bytes();
         if self.journal.is_some() {

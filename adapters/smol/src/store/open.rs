@@ -10,8 +10,9 @@ use redb::{
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// How every redb file begins.
@@ -141,6 +142,9 @@ pub enum OpenError {
     /// Another process has it.
     #[error("another process has the store open")]
     Busy,
+    /// Nothing heals it by trying again: it is damaged, or its file is gone or another. Its data was left as it is.
+    #[error("the store is lost: {0}")]
+    Lost(StoreFault),
     /// It could not be read or written.
     #[error("the store could not be opened: {0}")]
     Fault(#[from] StoreFault),
@@ -157,19 +161,103 @@ impl From<DatabaseError> for OpenError {
     }
 }
 
+/// What a guarded store is held to besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Guard {
+    None,
+    /// Checked when opened, and its file must stay where it is.
+    File,
+    /// The same, of a store that was there before.
+    Same,
+}
+
+/// Opens a database that may be damaged anywhere: redb panics on some of what it finds in one.
+fn whole(open: impl FnOnce() -> Result<Database, DatabaseError>) -> Result<Database, OpenError> {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(open)) {
+        Ok(opened) => Ok(opened?),
+        Err(_) => Err(OpenError::Fault(StoreFault("corrupted"))),
+    }
+}
+
+impl Guard {
+    /// Opens the database, and checks all of it when it is guarded.
+    fn open(
+        self,
+        mut builder: Builder,
+        create: impl FnOnce(&Builder) -> Result<Database, DatabaseError>,
+        new: bool,
+    ) -> Result<Database, DatabaseError> {
+        // The walk after a crash is such a check, too.
+        let walked = Arc::new(AtomicBool::new(false));
+        let noted = Arc::clone(&walked);
+        builder.set_repair_callback(move |_| noted.store(true, Ordering::Relaxed));
+        let mut db = create(&builder)?;
+        if self != Self::None && !new && !walked.load(Ordering::Relaxed) {
+            db.check_integrity()?;
+        }
+        Ok(db)
+    }
+
+    /// Damage is not healed by opening again.
+    fn judge(self, error: OpenError) -> OpenError {
+        match error {
+            OpenError::Fault(fault) if self != Self::None && fault.0 == "corrupted" => OpenError::Lost(fault),
+            error => error,
+        }
+    }
+}
+
+/// A file's device and number.
+pub(super) type FileId = (u64, u64);
+
+pub(super) fn file_id(path: &Path) -> Option<FileId> {
+    path.symlink_metadata().ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
 impl RedbStore {
+    /// As [`RedbStore::open`], for a store that people move, copy and delete: everything in it is checked, and a commit
+    /// fails when the file is no longer the one at this path.
+    ///
+    /// # Errors
+    /// [`OpenError`]; [`OpenError::Lost`] for a damaged one, which is left as it is.
+    pub fn open_guarded(location: &Location, schema: Schema, options: Options) -> Result<Self, OpenError> {
+        Self::open_as(location, schema, options, Guard::File)
+    }
+
+    /// As [`RedbStore::open_guarded`], for a store that was open before: none is made.
+    ///
+    /// # Errors
+    /// As [`RedbStore::open_guarded`]; [`OpenError::Lost`] when it is gone, too.
+    pub fn reopen_guarded(location: &Location, schema: Schema, options: Options) -> Result<Self, OpenError> {
+        Self::open_as(location, schema, options, Guard::Same)
+    }
+
     /// Opens the store at `location`, or makes a new one (0600) when there is none.
     ///
     /// # Errors
     /// [`OpenError`].
     pub fn open(location: &Location, schema: Schema, options: Options) -> Result<Self, OpenError> {
+        Self::open_as(location, schema, options, Guard::None)
+    }
+
+    fn open_as(
+        location: &Location,
+        schema: Schema,
+        options: Options,
+        guard: Guard,
+    ) -> Result<Self, OpenError> {
+        if guard == Guard::Same && file_id(location.path()).is_none() {
+            return Err(OpenError::Lost(StoreFault("not_found")));
+        }
         let (mut file, new) = open_file(location.path()).map_err(io_fault)?;
         if !new && is_foreign(&mut file).map_err(io_fault)? {
             return Err(OpenError::Refused(Refusal::PreReset));
         }
         let mut builder = Builder::new();
         builder.set_cache_size(options.cache_bytes);
-        let db = location.create(&builder, file)?;
+        let db = whole(|| guard.open(builder, |builder| location.create(builder, file), new));
+        let db = db.map_err(|error| guard.judge(error))?;
+        let file = (guard != Guard::None).then(|| file_id(location.path())).flatten();
         if new {
             crate::files::sync_folder(location.path()).map_err(io_fault)?;
         }
@@ -196,6 +284,7 @@ impl RedbStore {
             inner,
             journal,
             path: location.path().to_owned(),
+            file,
             quick_repair: options.quick_repair,
             commits: AtomicU64::new(commits),
         };

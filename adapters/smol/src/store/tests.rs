@@ -335,3 +335,71 @@ fn a_long_journal_goes_into_redb_while_commits_go_on() {
     let store = open_with(&location, JOURNAL);
     assert_eq!(store.reader().get(A, &row(rows - 1)).unwrap(), Some(value));
 }
+
+/// Every page that a store uses, found by flipping a byte in each.
+#[test]
+fn a_guarded_store_finds_damage_and_leaves_it_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let location = Location::new(&dir.path().join("x.db"));
+    let open = || RedbStore::open_guarded(&location, Schema::CURRENT, OPTIONS);
+    let rows: Vec<_> = (0..40_u32).map(|n| (n.to_be_bytes(), vec![n as u8; 900])).collect();
+    let store = open().unwrap();
+    for (key, value) in &rows {
+        store.commit(&writes(&[(A, key, Some(value))])).unwrap();
+    }
+    drop(store);
+    let good = std::fs::read(location.path()).unwrap();
+    let whole = |store: RedbStore| {
+        let all = Range { from: Bound::Unbounded, to: Bound::Unbounded, reverse: false, limit: 100 };
+        Arc::new(store).reader().range(A, all).unwrap()
+    };
+    let wanted: Vec<_> = rows.iter().map(|(key, value)| (key.to_vec(), value.clone())).collect();
+    let (mut found, mut unused) = (0, 0);
+    for at in (0..good.len()).step_by(1_021) {
+        let mut bad = good.clone();
+        bad[at] ^= 0x40;
+        std::fs::write(location.path(), &bad).unwrap();
+        match open() {
+            Ok(store) => {
+                assert_eq!(whole(store), wanted, "byte {at}");
+                unused += 1;
+            }
+            Err(OpenError::Lost(StoreFault("corrupted")) | OpenError::Refused(Refusal::PreReset)) => {
+                // All but redb's own first page is as it was: the damage is there to be looked at, and found again.
+                let left = std::fs::read(location.path()).unwrap();
+                assert!(left[4_096..] == bad[4_096..], "byte {at}: changed");
+                assert!(open().is_err(), "byte {at}: opened the second time");
+                found += 1;
+            }
+            Err(error) => panic!("byte {at}: {error}"),
+        }
+    }
+    assert!(found > 10 && unused > 10, "{found} {unused}");
+    for len in [0, 64, 100, 4_095, 4_096, good.len() - 4_096] {
+        std::fs::write(location.path(), &good[..len]).unwrap();
+        match open() {
+            Ok(_) => assert_eq!(len, 0, "an empty file is as good as none"),
+            Err(error) => assert_eq!(error, OpenError::Lost(StoreFault("corrupted")), "{len} bytes"),
+        }
+    }
+}
+
+#[test]
+fn a_guarded_store_must_stay_where_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let location = Location::new(&dir.path().join("x.db"));
+    let store = RedbStore::open_guarded(&location, Schema::CURRENT, OPTIONS).unwrap();
+    store.commit(&writes(&[(A, b"k", Some(b"1"))])).unwrap();
+    let aside = dir.path().join("aside");
+    std::fs::rename(location.path(), &aside).unwrap();
+    let gone = Err(StoreFault("gone"));
+    assert_eq!(store.commit(&writes(&[(A, b"k", Some(b"2"))])), gone);
+    assert_eq!(store.probe(), gone);
+    drop(store);
+    let again = || RedbStore::reopen_guarded(&location, Schema::CURRENT, OPTIONS);
+    assert_eq!(again().err(), Some(OpenError::Lost(StoreFault("not_found"))));
+    assert!(!location.path().exists(), "none was made");
+    std::fs::rename(&aside, location.path()).unwrap();
+    let store = again().unwrap();
+    assert_eq!(Arc::new(store).reader().get(A, b"k").unwrap(), Some(b"1".to_vec()));
+}

@@ -266,6 +266,11 @@ fn check_daemon(findings: &mut Findings, home: &Home) -> Option<Value> {
 
 fn check_team(findings: &mut Findings, status: &Value) {
     let Some(team) = status.get("team") else {
+        // Without a team the link has no errors of its own: what stands there is why there is none.
+        if let Some(why) = status.get("relay").and_then(|relay| relay.maybe("lastError")) {
+            findings.bad(State::Wrong, "team", output::clean(why), "see docs/backup.md");
+            return;
+        }
         findings.bad(
             State::Look,
             "team",

@@ -66,15 +66,19 @@ impl Process {
         ready: &str,
         log: &Path,
     ) -> Self {
+        let mut command = Command::new(program());
+        Self::start_command(command.args(arguments).envs(environment.iter().copied()), ready, log)
+    }
+
+    /// Starts a command of one's own.
+    pub(crate) fn start_command(command: &mut Command, ready: &str, log: &Path) -> Self {
         let log = File::options().create(true).append(true).open(log).unwrap();
-        let mut child = Command::new(program())
-            .args(arguments)
-            .envs(environment.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .unwrap();
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        Self::adopt(child, ready)
+    }
+
+    /// Takes over a child whose ready line is still to be read.
+    pub(crate) fn adopt(mut child: Child, ready: &str) -> Self {
         let stdout = child.stdout.take().unwrap();
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
@@ -83,7 +87,10 @@ impl Process {
             }
         });
         let line = receiver.recv_timeout(PATIENCE);
-        let line = line.unwrap_or_else(|_| panic!("{arguments:?} did not start"));
+        let line = line.unwrap_or_else(|_| {
+            let _ = child.kill();
+            panic!("process {} did not start", child.id())
+        });
         let ready =
             line.strip_prefix(ready).unwrap_or_else(|| panic!("unexpected line {line}")).trim().to_owned();
         Self { child, ready }
