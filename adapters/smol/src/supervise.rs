@@ -66,16 +66,18 @@ pub fn start(
         Ok(Some(status)) => {
             let error = refused(status.code(), &mut child);
             // Another start won the race: its daemon is the one that serves, as soon as it does.
-            while error.code == Code::InvalidState {
+            if error.code != Code::InvalidState {
+                return Err(error);
+            }
+            loop {
                 match Client::connect(&options) {
                     Ok(client) => return Ok(Started { pid: client.hello().pid, already: true }),
                     Err(other) if other.code == Code::DaemonUnavailable && Instant::now() < end => {
                         std::thread::sleep(POLL);
                     }
-                    Err(_) => break,
+                    Err(_) => return Err(error),
                 }
             }
-            Err(error)
         }
         _ => Err(ClientError::new(Code::DaemonUnavailable, "the daemon did not serve in time")),
     }
