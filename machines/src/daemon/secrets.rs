@@ -25,3 +25,6 @@ pub(crate) fn refuse(cx: &mut Ctx<'_, '_>, method: &'static str, params: &Value)
     let error = RpcError::new(Code::SecretRefused, "a field holds a credential; nothing was sent");
     Err(error.saying(found.to_string()).at(found.field.to_string()).into())
 }
+
+#[cfg(test)]
+mod tests;

@@ -170,6 +170,16 @@ fn a_divergent_head_raises_an_alarm_that_stays() {
         assert_eq!(at(divergence, "seq"), &Value::int(3));
         assert_ne!(text(divergence, "mine"), text(divergence, "theirs"));
         assert_eq!(text(divergence, "envelopeId"), text(&frame, "env.id"));
+        // The person is told of it, once: a restart finds the evidence and what was said of it.
+        let listed = world.ok(1, "notice.list", "{}");
+        let told: Vec<_> = at(&listed, "notices")
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|notice| text(notice, "id").starts_with("a_divergence_"))
+            .collect();
+        assert_eq!(told.len(), 1);
+        assert_eq!(text(told[0], "category"), "alert");
         world.start(1);
         world.pass(5_000);
     }

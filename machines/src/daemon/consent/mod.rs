@@ -138,4 +138,6 @@ pub(crate) fn show_levels(view: &mut Object, levels: &Levels) {
 }
 
 #[cfg(test)]
+mod hold_tests;
+#[cfg(test)]
 mod tests;
