@@ -116,21 +116,31 @@ impl Story {
         }
     }
 
-    /// A request that is let through, one that is declined, and then no more questions.
-    fn requests(&self) {
-        for (text, answer, stage) in
-            [("first question", "once", "read"), ("second question", "decline", "rejected")]
-        {
-            let (id, _) = self.send(&self.planner, "bob/builder@desk", text, &json!({}));
-            self.at("desk").until("request.list", &json!({}), &[], |listed| {
-                listed["asks"].as_array().unwrap().iter().any(|ask| ask["id"] == id.as_str())
-            });
-            self.at("desk").call("request.answer", &json!({"id": id, "answer": answer}), &["not_found"]);
-            if answer == "once" {
-                self.builder.call("item.read", &json!({"id": id}), &[]);
-            }
-            self.planner.until("item.read", &json!({"id": id}), &[], |sent| sent["stage"] == stage);
+    /// A question to bob's builder that bob is asked about, how he answers, and how far it comes.
+    fn question(&self, from: &Actor, text: &str, answer: &str) {
+        let (id, _) = self.send(from, "bob/builder@desk", text, &json!({}));
+        self.at("desk").until("request.list", &json!({}), &[], |listed| {
+            listed["asks"].as_array().unwrap().iter().any(|ask| ask["id"] == id.as_str())
+        });
+        self.at("desk").call("request.answer", &json!({"id": id, "answer": answer}), &["not_found"]);
+        let passes = ["once", "always"].contains(&answer);
+        if passes {
+            self.builder.call("item.read", &json!({"id": id}), &[]);
         }
+        let stage = if passes { "read" } else { "rejected" };
+        from.until("item.read", &json!({"id": id}), &[], |sent| sent["stage"] == stage);
+    }
+
+    /// A request answered each way, and then no more questions.
+    fn requests(&self) {
+        self.question(&self.planner, "first question", "once");
+        self.question(&self.planner, "second question", "decline");
+        self.question(&self.tester, "carol's question", "always");
+        let (id, _) = self.send(&self.tester, "bob/builder@desk", "and one more", &json!({}));
+        self.builder.until("item.read", &json!({"id": id}), &[], |_| true);
+        self.question(&self.planner, "one too many", "block");
+        let (id, _) = self.send(&self.planner, "bob/builder@desk", "after the block", &json!({}));
+        self.planner.until("item.read", &json!({"id": id}), &[], |sent| sent["stage"] == "rejected");
         for (home, persons) in
             [("laptop", ["bob", "carol"]), ("desk", ["alice", "carol"]), ("nas", ["alice", "bob"])]
         {
@@ -139,9 +149,13 @@ impl Story {
                 self.at(home).call("grant.set", &open, &[]);
             }
         }
-        // The person's other machine has it, too.
+        // The person's other machine has it, too, and the block is gone.
         for home in ["phone", "tower"] {
-            let all = |listed: &Value| listed["grants"].as_array().unwrap().len() == 2;
+            let all = |listed: &Value| {
+                let grants = listed["grants"].as_array().unwrap();
+                grants.len() == 2
+                    && grants.iter().all(|grant| grant["ask"] == "open" && grant["chat"].is_null())
+            };
             self.at(home).until("grant.list", &json!({}), &[], all);
         }
         let (id, _) = self.send(&self.planner, "bob/builder@desk", "third question", &json!({}));
