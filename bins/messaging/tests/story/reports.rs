@@ -36,10 +36,12 @@ fn report_17_a_daemon_killed_mid_handshake_loses_nothing_and_doubles_nothing() {
             world.start_daemon("bob");
             sent.insert(id);
         }
+        // No more than this waits for one session at once: its guard against loops refuses a twentieth.
+        if round % 10 == 9 {
+            sent.iter().for_each(|id| alice.wait_stage(id, "delivered"));
+        }
     }
-    for id in &sent {
-        alice.wait_stage(id, "delivered");
-    }
+    sent.iter().for_each(|id| alice.wait_stage(id, "delivered"));
     let items = bob.inbox();
     let got: BTreeSet<_> = items.iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(items.len(), got.len(), "nothing came twice");
