@@ -6,13 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// The numbers of the collection: every other one of a larger set.
 fn numbers() -> BTreeSet<u32> {
-    (1..=67).step_by(2).filter(|number| !OTHERS.contains(number)).collect()
+    (1..=67).step_by(2).collect()
 }
-
-/// Rows whose tests are not in the tree yet.
-const OTHERS: [u32; 0] = [];
-/// Rows whose tests are being moved and renamed: any test of the number counts.
-const MOVING: [u32; 9] = [15, 17, 19, 27, 31, 35, 55, 57, 65];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -94,12 +89,8 @@ fn every_report_has_its_test_and_every_test_its_line() {
     }
     let named: BTreeSet<(String, String)> = listed.into_values().flatten().collect();
     assert!(there.len() >= numbers().len());
-    let moving = |test: &str| MOVING.contains(&number_of(test));
-    for number in MOVING.iter().filter(|number| !OTHERS.contains(number)) {
-        assert!(there.iter().any(|(_, test)| number_of(test) == *number), "no test of {number}");
-    }
-    let lost: Vec<_> = named.difference(&there).filter(|(_, test)| !moving(test)).collect();
+    let lost: Vec<_> = named.difference(&there).collect();
     assert!(lost.is_empty(), "the page names tests that do not exist: {lost:?}");
-    let unnamed: Vec<_> = there.difference(&named).filter(|(_, test)| !moving(test)).collect();
+    let unnamed: Vec<_> = there.difference(&named).collect();
     assert!(unnamed.is_empty(), "the page does not name: {unnamed:?}");
 }

@@ -125,7 +125,7 @@ fn start_or_end(path: &Path) -> (Option<i32>, String) {
 }
 
 #[test]
-fn report_53_a_store_deleted_under_a_daemon_ends_it_and_status_says_what_to_do() {
+fn report_53_a_deleted_store_ends_the_daemon_with_advice() {
     let mut world = World::new();
     let path = lived_in(&mut world);
     let home = Home::new(&path);
@@ -168,7 +168,7 @@ fn report_53_a_store_deleted_under_a_daemon_ends_it_and_status_says_what_to_do()
 }
 
 #[test]
-fn report_53_a_store_cut_under_a_daemon_is_never_written_over() {
+fn report_53_a_cut_store_is_not_written_over() {
     let mut world = World::new();
     let path = lived_in(&mut world);
     let home = Home::new(&path);

@@ -47,11 +47,19 @@ fn a_request_is_held_only_for_a_session_that_is_there() {
     assert_eq!(sent(&mut world, 0, 'a', &send('a', "bob/agent@laptop", "")).0, "held");
     assert_eq!(held(&mut world, 1).len(), 1);
     // A task whose chain does not hold is refused with the chain's code, and not held.
-    let task = MAIL.replace(r#""kind":"message""#, r#""kind":"task""#);
-    let task = task.replace(r#""messageId":"m""#, r#""messageId":"m","taskId":"01ARZ3NDEKTSV4RRFFQ69G5FAV""#);
-    let forged = world.forge(0, 1, &Forged::new(Kind::Message, &task).between("lead", "agent"));
-    assert!(world.deliver(1, forged));
-    assert_eq!(held(&mut world, 1).len(), 1);
+    world.link(1, false);
+    let alice = world.session(0, 'a', "lead", "codex");
+    world.ok(0, alice, "msg.send", &send('a', "bob/agent@laptop", r#","kind":"task""#));
+    world.run();
+    let env = world.nodes[1].first_queued();
+    let task = canonicalize(&world.open(1, &env)).unwrap();
+    world.nodes[1].clear_queue();
+    world.link(1, true);
+    for (agent, count) in [("other", 1), ("lead", 2)] {
+        let forged = world.forge(0, 1, &Forged::new(Kind::Message, &task).between(agent, "agent"));
+        assert!(world.deliver(1, forged));
+        assert_eq!(held(&mut world, 1).len(), count, "{agent}");
+    }
 }
 
 #[test]
@@ -184,15 +192,12 @@ fn a_device_takes_of_what_it_is_sent_only_what_is_sound() {
     let payload = |grants: &[&Value]| {
         let grants: Vec<String> = grants.iter().map(|grant| canonicalize(grant).unwrap()).collect();
         format!(
-            r#"{{"kind":"message","conv":{{"kind":"self","what":"grant"}},"message":{{"messageId":"m","role":"ROLE_USER","parts":[{{"data":{{"grants":[{}]}}}}]}}}}"#,
+            r#"{{"kind":"message","conv":{{"kind":"self","what":"grant"}},"message":{{"messageId":"01ARZ3NDEKTSV4RRFFQ69G5FAV","role":"ROLE_USER","parts":[{{"data":{{"grants":[{}]}}}}]}}}}"#,
             grants.join(",")
         )
     };
-    // Another person's device has no say, even with a sound grant.
+    // Another person's device cannot even say it: proto refuses its payload (`sync_shapes`).
     let sound = payload(&[good.raw()]);
-    let foreign = world.forge(0, 1, &Forged::new(Kind::Message, &sound));
-    assert!(world.deliver(1, foreign));
-    assert_eq!(grants(&mut world), 0);
     // One that was changed is skipped, the one beside it taken.
     let changed = payload(&[&changed]);
     let forged = world.forge(2, 1, &Forged::new(Kind::Message, &changed));

@@ -66,12 +66,11 @@ fn shown(cx: &Ctx<'_, '_>, mailbox: u64, with: &With, page: &Page, limit: usize)
 pub(super) fn list(cx: &Ctx<'_, '_>) -> Outcome<Answer> {
     let mut agents = Vec::new();
     for session in session_rows::all(cx.txn)? {
-        let conversations = thread::conversations(cx.txn, session.mailbox)?;
+        let (conversations, last) = thread::count(cx.txn, session.mailbox)?;
         let unread = session_rows::mailbox(cx.txn, session.mailbox)?.unread;
-        let last = conversations.first().map(|conversation| conversation.last);
         let mut agent = Object::new();
         agent.set("agent", Value::text(session.name.as_str()));
-        agent.set("conversations", Value::int(conversations.len() as u64));
+        agent.set("conversations", Value::int(conversations));
         agent.set("unread", Value::int(unread));
         if let Some(last) = last {
             agent.set("lastAt", Value::int(last.0));

@@ -19,6 +19,7 @@ use messaging_proto::name::{PersonId, SessionName};
 use messaging_proto::time::Wall;
 use messaging_proto::ulid::Ulid;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 pub(crate) const THREAD: Table = Table("thread");
@@ -185,8 +186,30 @@ pub(crate) struct Conversation {
     pub(crate) unread: u64,
 }
 
-/// A session's conversations, the latest first.
+/// A session's conversations, the latest first, with what is unread in each: every unread item is looked at.
 pub(crate) fn conversations(txn: &Txn<'_>, mailbox: u64) -> Result<Vec<Conversation>, StoreDown> {
+    let mut found = places(txn, mailbox)?;
+    let mut unread: BTreeMap<(PersonId, SessionName), u64> = BTreeMap::new();
+    for item in inbox::unread(txn, mailbox)? {
+        if let Some(agent) = item.from.agent {
+            *unread.entry((item.from.person, agent)).or_default() += 1;
+        }
+    }
+    for one in &mut found {
+        let with = (one.with.person.clone(), one.with.agent.clone());
+        one.unread = unread.get(&with).copied().unwrap_or_default();
+    }
+    Ok(found)
+}
+
+/// How many conversations a session has, and when one last moved: no item is looked at.
+pub(crate) fn count(txn: &Txn<'_>, mailbox: u64) -> Result<(u64, Option<Wall>), StoreDown> {
+    let found = places(txn, mailbox)?;
+    Ok((found.len() as u64, found.first().map(|conversation| conversation.last)))
+}
+
+/// A session's conversations, the latest first, with nothing counted.
+fn places(txn: &Txn<'_>, mailbox: u64) -> Result<Vec<Conversation>, StoreDown> {
     let own = Key::new().num(mailbox);
     let end = prefix_end(own.as_slice());
     let to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -203,14 +226,6 @@ pub(crate) fn conversations(txn: &Txn<'_>, mailbox: u64) -> Result<Vec<Conversat
         match prefix_end(&prefix) {
             Some(next) => from = next,
             None => break,
-        }
-    }
-    for item in inbox::unread(txn, mailbox)? {
-        let of = |one: &&mut Conversation| {
-            one.with.person == item.from.person && Some(&one.with.agent) == item.from.agent.as_ref()
-        };
-        if let Some(conversation) = found.iter_mut().find(of) {
-            conversation.unread += 1;
         }
     }
     found.sort_by_key(|conversation| std::cmp::Reverse(conversation.last));
