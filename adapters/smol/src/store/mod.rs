@@ -26,8 +26,10 @@
 mod copy;
 #[cfg(test)]
 pub(crate) mod fault;
+mod held;
 mod journal;
 mod layers;
+pub(crate) mod library;
 mod open;
 mod reader;
 #[cfg(test)]
