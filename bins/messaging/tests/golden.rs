@@ -247,7 +247,10 @@ fn team(album: &mut Album, world: &mut World) {
     album.shot("team-info", &alice, &["team", "info"]);
     album.shot("identity-show", &alice, &["identity", "show"]);
     album.shot("identity-rotate-enc", &bob, &["identity", "rotate-enc"]);
-    album.shot("team-remove", &alice, &["team", "remove", "carol@nook"]);
+    album.shot_with("team-remove", &alice, &["team", "remove", "carol@nook"], |terminal| {
+        terminal.expect("y/N\r\n", PATIENCE);
+        terminal.type_text("y\n");
+    });
     world.kill_daemon("carol");
     album.shot("status", &alice, &["status"]);
     album.shot("doctor", &alice, &["doctor"]);

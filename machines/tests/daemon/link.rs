@@ -42,17 +42,36 @@ fn an_unreachable_relay_is_dialled_ever_more_slowly() {
 
 #[test]
 fn a_challenge_of_another_relay_is_refused() {
-    for (from, to) in [
-        (r#""relay":"ws://127.0.0.1:8787""#, r#""relay":"ws://127.0.0.1:8787/""#),
-        (r#""relay":"ws://127.0.0.1:8787""#, r#""relay":"wss://other.example""#),
-        (r#""proto":"messaging.relay.v1""#, r#""proto":"messaging.relay.v2""#),
+    const ID: &str = "the challenge names another relay id";
+    for (from, to, said) in [
+        (r#""relay":"ws://127.0.0.1:8787""#, r#""relay":"ws://127.0.0.1:8787/""#, ID),
+        (r#""relay":"ws://127.0.0.1:8787""#, r#""relay":"run `rm` \u001b""#, ID),
+        (
+            r#""relay":"ws://127.0.0.1:8787""#,
+            r#""relay":"wss://other.example""#,
+            "the challenge names another relay id: wss://other.example",
+        ),
+        (
+            r#""proto":"messaging.relay.v1""#,
+            r#""proto":"messaging.relay.v2""#,
+            "the challenge names another protocol",
+        ),
     ] {
         let mut world = World::team(1, &["alice/laptop"]);
         world.relay.rewrite = vec![(from, to)];
         world.restart_relay();
         world.pass(10_000);
         assert_eq!(relay_state(&mut world, 0), "connecting");
-        assert!(last_error(&mut world, 0).unwrap().contains("challenge"), "{to}");
+        assert_eq!(last_error(&mut world, 0).unwrap(), said, "{to}");
+        // Warned of once, not with every try.
+        let warned = |line: &&String| line.contains("link.lost") && line.contains("Warn");
+        assert_eq!(world.log.iter().filter(warned).count(), 1, "{to}: {:?}", world.log);
+        // Whoever founds a team there is told the same.
+        world.add();
+        let create = r#"{"relay":"ws://127.0.0.1:8787/","name":"t","person":"bob","label":"l"}"#;
+        let error = world.call(1, "team.create", create).unwrap_err();
+        assert_eq!(text(&error, "data.code"), "relay_unavailable");
+        assert!(text(&error, "message").contains(said), "{}", text(&error, "message"));
         assert!(!world.log.iter().rev().take(20).any(|line| line.contains(r#"\"t\":\"hello\""#)), "{to}");
     }
 }

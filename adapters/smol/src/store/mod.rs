@@ -24,6 +24,7 @@
 //! arrange; rows carry what they need to be checked, and envelopes are signed.
 
 mod copy;
+mod examine;
 #[cfg(test)]
 pub(crate) mod fault;
 mod held;
@@ -35,6 +36,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
+pub use examine::examine;
 pub use open::{Location, OpenError, Options, Refusal, Schema};
 pub use reader::Reader;
 

@@ -292,7 +292,7 @@ impl RedbStore {
 }
 
 /// Checks the records of a store (`§8.8`, "Opening"); whether it is a new one.
-fn check(db: &Database, ours: Schema) -> Result<bool, OpenError> {
+pub(super) fn check(db: &Database, ours: Schema) -> Result<bool, OpenError> {
     let txn = db.begin_read().map_err(StoreFault::from)?;
     let mut tables = txn.list_tables().map_err(StoreFault::from)?;
     if tables.next().is_none() {
@@ -335,13 +335,13 @@ pub(super) fn open_file(path: &Path) -> std::io::Result<(File, bool)> {
 
 /// Whether a file holds something that redb did not write. An empty one, or one that a crash left full of zeros
 /// before its first commit, is as good as none.
-fn is_foreign(file: &mut File) -> std::io::Result<bool> {
+pub(super) fn is_foreign(file: &mut File) -> std::io::Result<bool> {
     let mut start = Vec::new();
     file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start)?;
     file.rewind()?;
     Ok(!start.iter().all(|byte| *byte == 0) && start != MAGIC)
 }
 
-fn io_fault(error: std::io::Error) -> OpenError {
+pub(super) fn io_fault(error: std::io::Error) -> OpenError {
     OpenError::Fault(StoreFault::from(redb::StorageError::Io(error)))
 }

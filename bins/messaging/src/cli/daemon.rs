@@ -94,6 +94,23 @@ fn status_once(shell: &mut Shell) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The first line of a home that is nobody in a team.
+fn nobody(status: &Value) -> String {
+    let known = status.get("team").is_some();
+    let last = status.get("relay").and_then(|relay| relay.maybe("lastError")).unwrap_or_default();
+    if status.maybe("alarm") == Some("keys_missing") {
+        format!("{BAD}This home has no keys{BAD:#}: it connects to no relay and sends nothing.")
+    } else if known {
+        format!(
+            "{BAD}This machine was removed from its team{BAD:#}: it shows what it holds and sends nothing."
+        )
+    } else if last.starts_with("the store of") {
+        format!("{BAD}This home has the keys of a team and not its store.{BAD:#}")
+    } else {
+        "This machine is in no team yet: `messaging team create` or `team join`.".to_owned()
+    }
+}
+
 fn describe(status: &Value) -> String {
     let mut lines = Vec::new();
     match status.get("identity") {
@@ -102,15 +119,13 @@ fn describe(status: &Value) -> String {
             output::clean(identity.text("person")),
             output::clean(identity.text("label"))
         )),
-        _ => lines.push("This machine is in no team yet: `messaging team create` or `team join`.".to_owned()),
+        _ => lines.push(nobody(status)),
     }
     if let Some(team) = status.get("team") {
         let head = team.get("head").and_then(|head| head.int("seq")).unwrap_or_default();
-        lines.push(format!(
-            "Team     {} ({}, roster entry {head})",
-            output::clean(team.text("name")),
-            team.text("role")
-        ));
+        let role = team.maybe("role").map(|role| format!("{role}, ")).unwrap_or_default();
+        let name = output::clean(team.text("name"));
+        lines.push(format!("Team     {name} ({role}roster entry {head})"));
     }
     if let Some(relay) = status.get("relay") {
         let state = relay.text("state");
@@ -120,7 +135,12 @@ fn describe(status: &Value) -> String {
             None => format!("Relay    {FAINT}none yet{FAINT:#}"),
         });
         if let Some(error) = relay.maybe("lastError") {
-            lines.push(format!("         {WAITING}{}{WAITING:#}", output::clean(error)));
+            // What stands after it was overcome is not what is wrong now.
+            let lead = if state == "connected" { "earlier: " } else { "" };
+            lines.push(output::hang(
+                "         ",
+                &format!("{WAITING}{lead}{}{WAITING:#}", output::clean(error)),
+            ));
         }
     }
     if let Some(outbox) = status.get("outbox") {

@@ -5,6 +5,7 @@
 
 mod agents;
 mod args;
+mod cause;
 mod chat;
 mod chats;
 mod consent;

@@ -1,6 +1,7 @@
 //! `team …`.
 
 use super::args::{STDIN, TeamCreate, TeamJoin, TeamVerb};
+use super::cause;
 use super::failure::Failure;
 use super::output::{self, FAINT, STRONG};
 use super::shell::{Shell, text_or_stdin};
@@ -109,6 +110,9 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
         }
         TeamVerb::Remove(args) => {
             let machine = machine_of(shell, &args.machine)?;
+            // A script means what it says; a person may have meant another machine.
+            let question = removal(&shell.call("team.info", object([]))?, &machine);
+            shell.confirm(&question, args.yes || !output::can_ask())?;
             let done = shell.call("team.remove", object([("machine", string(&machine))]))?;
             shell.out.result(&done, || {
                 format!(
@@ -135,7 +139,8 @@ fn not_there(failure: Failure) -> Failure {
     if failure.code != "relay_unavailable" {
         return failure;
     }
-    failure.with_remedy("check that a relay runs at that address and that this network reaches it.")
+    let step = cause::step(&failure.text).unwrap_or_else(|| cause::reach("").to_owned());
+    failure.with_remedy(format!("{step}."))
 }
 
 fn create(shell: &mut Shell, args: &TeamCreate) -> Result<(), Failure> {
@@ -198,6 +203,20 @@ fn host_label() -> Result<String, Failure> {
         return Err(Failure::usage("this machine has no usable host name").with_remedy("add --label <name>."));
     }
     Ok(label)
+}
+
+/// What removing a machine means, for the question before it.
+fn removal(info: &Value, machine: &str) -> String {
+    let member = info.items("members").iter().find(|member| member.text("machine") == machine);
+    let own = member.is_some_and(|member| member.flag("self"));
+    let who = member.map_or_else(
+        || "a machine that is not in the team".to_owned(),
+        |member| format!("{}@{}", member.text("person"), member.text("label")),
+    );
+    format!(
+        "This removes {who}{}, for ever: its keys are refused from then on, and mail that waits for it is dropped.",
+        if own { ", this machine" } else { "" }
+    )
 }
 
 /// The machine id for `person@label`, or the id itself.

@@ -19,7 +19,7 @@ use messaging_proto::Code;
 use messaging_proto::frame::{
     ClientOutbound, HelloClaim, Nonce, PROTO, Parsed, Received, RelayInbound, sign_hello,
 };
-use messaging_proto::relay_url::RelayUrl;
+use messaging_proto::relay_url::{RelayUrl, relay_origin};
 use messaging_proto::time::Mono;
 use messaging_proto::ulid::Ulid;
 use std::sync::Arc;
@@ -34,6 +34,9 @@ const PING_MS: u64 = 30_000;
 const DEAD_MS: u64 = 90_000;
 /// A connection that lived this long was a good one: the backoff begins anew.
 const GOOD_MS: u64 = 10_000;
+
+/// Longer ids of another relay are not repeated.
+const ID_BYTES: usize = 300;
 
 /// WebSocket close: done with it.
 const CLOSE_DONE: u16 = 1000;
@@ -117,12 +120,21 @@ pub struct Link {
     backoff: Backoff,
     next: u64,
     errand: Option<RelayUrl>,
+    /// What was last logged as the end of a connection.
+    warned: Option<&'static str>,
     stopping: bool,
 }
 
 impl Default for Link {
     fn default() -> Self {
-        Self { phase: Phase::Idle, backoff: Backoff::default(), next: 0, errand: None, stopping: false }
+        Self {
+            phase: Phase::Idle,
+            backoff: Backoff::default(),
+            next: 0,
+            errand: None,
+            warned: None,
+            stopping: false,
+        }
     }
 }
 
@@ -175,8 +187,14 @@ impl Link {
         match (&self.phase, frame) {
             (Phase::Opened { url, purpose, .. }, RelayInbound::Challenge { proto, relay, nonce }) => {
                 // §7 "Relay id": byte for byte, so that a relay cannot pass a hello on to another.
-                if proto != PROTO || relay != url.origin() {
+                if proto != PROTO {
                     self.drop_link(cx, CLOSE_PROTOCOL, Report::Challenge);
+                    return;
+                }
+                if relay != url.origin() {
+                    // Said only where it reads as an origin: what else a relay sends here is its own text.
+                    let named = relay_origin(&relay).filter(|id| *id == relay && id.len() <= ID_BYTES);
+                    self.drop_link(cx, CLOSE_PROTOCOL, Report::OtherRelay(named));
                     return;
                 }
                 let (url, purpose) = (url.clone(), *purpose);
@@ -331,8 +349,13 @@ impl Link {
         {
             self.backoff = Backoff::default();
         }
-        cx.log(Level::Info, "link.lost", vec![("why", report.word().to_owned())]);
         cx.facts.link.report(report);
+        // A refusal says more than the close that follows it. Each cause is warned of once, not with every try.
+        let why = cx.facts.link.last_error().map(Report::word).unwrap_or_default();
+        let warn = cx.facts.link.last_error().is_some_and(Report::warns) && self.warned != Some(why);
+        self.warned = Some(why);
+        let level = if warn { Level::Warn } else { Level::Info };
+        cx.log(level, "link.lost", vec![("why", why.to_owned())]);
         self.forget(cx);
         let wait = self.backoff.next(slow, |bound| cx.step.draw_below(Label::Jitter, bound));
         self.phase = Phase::Waiting { until: cx.mono().plus(wait) };
@@ -419,6 +442,7 @@ impl Role for Link {
                 if let Phase::Welcomed { link, .. } = &self.phase {
                     let link = *link;
                     cx.facts.link.set_caught_up();
+                    self.warned = None;
                     cx.log(Level::Info, "link.connected", vec![("link", link.0.to_string())]);
                     self.publish(cx);
                     cx.note(Note::LinkUp);

@@ -43,8 +43,10 @@ pub enum Report {
     Silent,
     /// The relay said what no relay says.
     Protocol,
-    /// The challenge is of another protocol or another relay.
+    /// The challenge is of another protocol.
     Challenge,
+    /// The challenge is of another relay (`§7`, "Relay id"): the id it names, where that reads as one.
+    OtherRelay(Option<String>),
     /// The relay refused the `hello` or a frame.
     Refused(Option<Code>),
     /// The relay refused the `hello` for its time: what the clock said here.
@@ -85,10 +87,17 @@ impl Report {
             | Self::Silent
             | Self::Protocol
             | Self::Challenge
+            | Self::OtherRelay(_)
             | Self::Refused(_)
             | Self::Clock(_)
             | Self::SaidRemoved => false,
         }
+    }
+
+    /// Whether a person should look: what ends by itself, as a lost connection does, is no warning.
+    #[must_use]
+    pub const fn warns(&self) -> bool {
+        !matches!(self, Self::Lost | Self::Closed(_) | Self::Silent)
     }
 
     /// One word for the log.
@@ -101,6 +110,7 @@ impl Report {
             Self::Silent => "silent",
             Self::Protocol => "protocol",
             Self::Challenge => "challenge",
+            Self::OtherRelay(_) => "relay_id",
             Self::Refused(_) => "refused",
             Self::Clock(_) => "clock",
             Self::SaidRemoved => "removed",
@@ -124,7 +134,9 @@ impl Report {
             Self::Closed(code) => format!("the relay closed the connection with {code}"),
             Self::Silent => "the relay did not answer".to_owned(),
             Self::Protocol => "the relay broke the protocol".to_owned(),
-            Self::Challenge => "the challenge names another protocol or another relay".to_owned(),
+            Self::Challenge => "the challenge names another protocol".to_owned(),
+            Self::OtherRelay(Some(id)) => format!("the challenge names another relay id: {id}"),
+            Self::OtherRelay(None) => "the challenge names another relay id".to_owned(),
             Self::Refused(refused) => format!("the relay refused with {}", code(refused)),
             Self::Clock(here) => format!(
                 "the relay refused with expired: the clock here says {} UTC, and the relay's is more than five minutes away",
@@ -201,12 +213,24 @@ impl LinkState {
         }
     }
 
+    /// What is wrong now, if anything.
+    #[must_use]
+    pub const fn passing(&self) -> Option<&Report> {
+        self.passing.as_ref()
+    }
+
     /// Says that something went wrong with the relay.
     pub(in crate::daemon) fn report(&mut self, report: Report) {
         // A close code after a refusal says less than the refusal.
         let detail = matches!(
             self.passing,
-            Some(Report::Refused(_) | Report::Clock(_) | Report::Challenge | Report::Protocol)
+            Some(
+                Report::Refused(_)
+                    | Report::Clock(_)
+                    | Report::Challenge
+                    | Report::OtherRelay(_)
+                    | Report::Protocol
+            )
         );
         if report.stands() {
             // Every welcome after a fork says that the chains differ; that there is proof says more.

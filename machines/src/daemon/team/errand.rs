@@ -6,6 +6,7 @@ use super::pending::Pending;
 use crate::daemon::ctx::{Caller, Ctx, Note};
 use crate::daemon::io::{Effect, File, Level, SaveId};
 use crate::daemon::ipc::RpcError;
+use crate::daemon::link::Report;
 use crate::machine::Label as Draw;
 use crate::store::StoreDown;
 use messaging_proto::Code;
@@ -341,7 +342,9 @@ impl Team {
         let entered =
             matches!(errand.stage, Stage::SavingIdentity(_) | Stage::SavingConfig(_) | Stage::FileAgain(_));
         if !errand.published && !entered {
-            return self.fail(cx, RpcError::new(Code::RelayUnavailable, "the relay does not answer"));
+            let why = cx.facts.link.passing().map(Report::sentence);
+            let why = why.unwrap_or_else(|| "the relay does not answer".to_owned());
+            return self.fail(cx, RpcError::new(Code::RelayUnavailable, "").saying(why));
         }
         let text = "no answer yet: whether it was taken is being settled";
         for caller in std::mem::take(&mut errand.callers) {

@@ -136,11 +136,18 @@ pub(crate) struct TeamInfo {}
 
 /// remove a machine for ever
 #[derive(ArgsInfo, FromArgs)]
-#[argh(subcommand, name = "remove", example = "messaging team remove bob@desk")]
+#[argh(
+    subcommand,
+    name = "remove",
+    example = "messaging team remove bob@desk\nmessaging team remove bob@desk --yes"
+)]
 pub(crate) struct TeamRemove {
     /// a machine id, or person@label
     #[argh(positional)]
     pub(crate) machine: String,
+    /// do not ask (without a terminal nobody is asked)
+    #[argh(switch)]
+    pub(crate) yes: bool,
 }
 
 /// make a machine's role admin or member
