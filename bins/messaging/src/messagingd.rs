@@ -1,6 +1,6 @@
 //! `messagingd` and `messaging daemon run`: flags in, [`messaging_smol::daemon::run`], an exit status out.
 
-use crate::cli::{ended, fitted, page};
+use crate::cli::{ended, fitted_help, page};
 use crate::flags::{Flag, Flags, help, refused, variable};
 use crate::relay::{capture, log_level, version};
 use messaging_machines::daemon::schema::SCHEMA;
@@ -70,7 +70,7 @@ pub(crate) fn run(program: &str, home: Option<&Path>, arguments: &[&str]) -> Exi
         Err(error) => return refused(program, &error.to_string()),
     };
     if flags.has("help") {
-        page(&fitted(&help(
+        page(&fitted_help(&help(
             program,
             "The daemon of this machine: its identity, sessions, mail, tasks and consent.",
             FLAGS,

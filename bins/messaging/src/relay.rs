@@ -1,6 +1,6 @@
 //! `messaging-relay` and `messaging relay`: flags in, [`messaging_smol::relay::run`], an exit status out.
 
-use crate::cli::{ended, fitted, page};
+use crate::cli::{ended, fitted_help, page};
 use crate::flags::{BadFlags, Flag, Flags, help, refused, variable};
 use messaging_machines::relay::limits::Limits;
 use messaging_machines::relay::schema::opening::SCHEMA;
@@ -98,7 +98,7 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> ExitCode {
         Err(error) => return refused(program, &error.to_string()),
     };
     if flags.has("help") {
-        page(&fitted(&help(
+        page(&fitted_help(&help(
             program,
             "Stores and forwards sealed envelopes for teams. It never sees what a message says.",
             FLAGS,

@@ -27,10 +27,8 @@ mod copy;
 mod examine;
 #[cfg(test)]
 pub(crate) mod fault;
-mod held;
 mod journal;
 mod layers;
-pub(crate) mod library;
 mod open;
 mod reader;
 #[cfg(test)]

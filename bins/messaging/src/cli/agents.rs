@@ -187,8 +187,8 @@ fn describe(notice: &Value) -> String {
     let category = notice.text("category");
     let text = match (notice.maybe("line").unwrap_or_default(), category) {
         ("", "request") => "asks for your answer: messaging requests".to_owned(),
-        (line, _) => output::clean(line),
+        (line, _) => line.to_owned(),
     };
     let at = notice.int("at").map(output::when).unwrap_or_default();
-    output::hang(&format!("{FAINT}{at}{FAINT:#}  {category:7}  {about}  "), &text)
+    output::said(&format!("{FAINT}{at}{FAINT:#}  {category:7}  {about}  "), &text)
 }

@@ -270,7 +270,7 @@ impl Chat<'_> {
             Some("ids") => {
                 let page = self.read(&[("limit", number(20))])?;
                 for line in page.items("lines") {
-                    self.say(&format!("{}  {}", line.text("id"), excerpt(line)));
+                    self.say(&output::said(&format!("{}  ", line.text("id")), &excerpt(line)));
                 }
                 return Ok(true);
             }
@@ -312,10 +312,9 @@ impl Chat<'_> {
             }
             // A line that was refused does not end the chat.
             Err(failure) if self.terminal => {
-                output::complain(&format!(
-                    "{BAD}{}{BAD:#}: {}\nNext: {}",
-                    failure.code, failure.text, failure.remedy
-                ));
+                let words =
+                    format!("{BAD}{}{BAD:#}: {}\nNext: {}", failure.code, failure.text, failure.remedy);
+                output::complain(&output::fitted(&words));
             }
             Err(failure) => return Err(failure),
         }
@@ -352,10 +351,6 @@ fn describe(line: &Value) -> String {
     };
     let at = line.int("at").map(output::when).unwrap_or_default();
     let time = at.get(11..16).unwrap_or_default();
-    format!(
-        "{FAINT}{time}{FAINT:#} {} {STRONG}{}{STRONG:#}  {}",
-        mark(line),
-        output::clean(&who),
-        output::clean(line.text("text"))
-    )
+    let lead = format!("{FAINT}{time}{FAINT:#} {} {STRONG}{}{STRONG:#}  ", mark(line), output::clean(&who));
+    output::said(&lead, line.text("text"))
 }

@@ -172,7 +172,7 @@ pub(super) fn search(shell: &mut Shell, args: Search) -> Result<(), Failure> {
         let hits: Vec<String> = result
             .items("hits")
             .iter()
-            .map(|hit| format!("{}  {}", output::clean(hit.text("conversation")), describe_line(hit)))
+            .map(|hit| describe_line(&format!("{}  ", output::clean(hit.text("conversation"))), hit))
             .collect();
         if hits.is_empty() { "Nothing found.".to_owned() } else { hits.join("\n") }
     });
@@ -200,7 +200,7 @@ pub(super) fn conversation(
         shell.call("conv.read", object(members))?
     };
     shell.out.result(&page, || {
-        let mut lines: Vec<String> = page.items("lines").iter().map(describe_line).collect();
+        let mut lines: Vec<String> = page.items("lines").iter().map(|line| describe_line("", line)).collect();
         lines.extend(page.items("entries").iter().map(describe_entry));
         if page.flag("more") {
             let earliest = match (page.items("lines").first(), page.items("entries").first()) {
@@ -225,7 +225,8 @@ fn cursor(text: &str) -> Result<Value, Failure> {
     }
 }
 
-fn describe_line(line: &Value) -> String {
+/// A line after `place`. Its state stands before it: what follows somebody else's text could be theirs.
+fn describe_line(place: &str, line: &Value) -> String {
     let who = match line.maybe("agent") {
         Some(agent) => format!("{}/{}", line.text("person"), agent),
         None => line.text("person").to_owned(),
@@ -237,8 +238,8 @@ fn describe_line(line: &Value) -> String {
         _ => String::new(),
     };
     let at = line.int("at").map(output::when).unwrap_or_default();
-    let lead = format!("{FAINT}{at}{FAINT:#}  {STRONG}{}{STRONG:#}  ", output::clean(&who));
-    output::hang(&lead, &format!("{}{state}", output::clean(line.text("text"))))
+    let lead = format!("{place}{FAINT}{at}{FAINT:#}  {STRONG}{}{STRONG:#}{state}  ", output::clean(&who));
+    output::said(&lead, line.text("text"))
 }
 
 /// Entries of an agent's conversation, one a line.
@@ -251,7 +252,7 @@ fn describe_entry(entry: &Value) -> String {
     let arrow = if entry.text("direction") == "out" { "→" } else { "←" };
     let detail = entry.maybe("state").or_else(|| entry.maybe("stage")).unwrap_or_default();
     let at = entry.int("at").map(output::when).unwrap_or_default();
-    let preview = output::clean(entry.maybe("preview").unwrap_or_default());
+    let preview = entry.text("preview");
     let lead = format!(
         "{FAINT}{at}{FAINT:#}  {arrow} {} {detail}  {FAINT}{}{FAINT:#}",
         entry.text("type"),
@@ -262,9 +263,9 @@ fn describe_entry(entry: &Value) -> String {
     }
     // Below it on a terminal, where an id and a preview seldom fit beside each other.
     if super::on_terminal() {
-        format!("{lead}\n{}", output::hang("    ", &preview))
+        format!("{lead}\n{}", output::said("    ", preview))
     } else {
-        format!("{lead}  {preview}")
+        output::said(&format!("{lead}  "), preview)
     }
 }
 

@@ -16,12 +16,12 @@ pub(super) fn requests(shell: &mut Shell, args: &Requests) -> Result<(), Failure
         let mut lines = Vec::new();
         for ask in list.items("asks") {
             lines.push(format!(
-                "{STRONG}{}{STRONG:#}  {} from {} for your agent {}\n    {}\n    {FAINT}expires {}{FAINT:#}",
+                "{STRONG}{}{STRONG:#}  {} from {} for your agent {}\n{}\n    {FAINT}expires {}{FAINT:#}",
                 ask.text("id"),
                 ask.text("kind"),
                 output::clean(ask.text("address")),
                 output::clean(ask.text("session")),
-                output::clean(ask.text("preview")),
+                output::said("    ", ask.text("preview")),
                 ask.int("exp").map(output::when).unwrap_or_default()
             ));
         }
@@ -54,13 +54,13 @@ fn answer_each(shell: &mut Shell, list: &Value) -> Result<(), Failure> {
     }
     for (at, ask) in asks.iter().enumerate() {
         output::page(&format!(
-            "\n{STRONG}{} of {}{STRONG:#}: {} from {} for your agent {}\n    {}\n",
+            "\n{STRONG}{} of {}{STRONG:#}: {} from {} for your agent {}\n{}\n",
             at + 1,
             asks.len(),
             ask.text("kind"),
             output::clean(ask.text("address")),
             output::clean(ask.text("session")),
-            output::clean(ask.text("preview"))
+            output::said("    ", ask.text("preview"))
         ));
         let answer = loop {
             match shell.ask("o)nce, a)lways, d)ecline, b)lock, s)kip, q)uit?")?.as_str() {

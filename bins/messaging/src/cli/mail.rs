@@ -5,6 +5,7 @@ use super::chats;
 use super::failure::Failure;
 use super::outgoing;
 use super::output::{self, BAD, FAINT, GOOD, STRONG, WAITING};
+use super::parts;
 use super::shell::{Shell, text_or_stdin};
 use super::value::{Read, array, number, object, string};
 use serde_json::Value;
@@ -219,7 +220,7 @@ fn describe_item(result: &Value) -> String {
         text.push_str(&format!("task {task}\n"));
     }
     if let Some(message) = result.get("message") {
-        text.push_str(&parts(message.items("parts")));
+        text.push_str(&parts::text(message.items("parts")));
     }
     text.push_str(&format!(
         "\n{FAINT}Answer:\n    messaging send {} --reply-to {} \"…\"{FAINT:#}",
@@ -227,24 +228,6 @@ fn describe_item(result: &Value) -> String {
         item.text("id")
     ));
     text
-}
-
-/// The parts of a message as text.
-pub(crate) fn parts(parts: &[Value]) -> String {
-    let mut lines = Vec::new();
-    for part in parts {
-        if let Some(text) = part.maybe("text") {
-            lines.push(output::clean_lines(text));
-        } else if let Some(raw) = part.maybe("raw") {
-            let name = part.maybe("filename").or_else(|| part.maybe("mediaType")).unwrap_or("without a name");
-            lines.push(format!("[file {}, {} bytes]", output::clean(name), raw.len() / 4 * 3));
-        } else if let Some(url) = part.maybe("url") {
-            lines.push(format!("[link {}]", output::clean(url)));
-        } else if let Some(data) = part.get("data") {
-            lines.push(format!("[data {}]", output::clean(&data.to_string())));
-        }
-    }
-    lines.join("\n")
 }
 
 pub(super) fn sent(shell: &mut Shell, args: &Sent) -> Result<(), Failure> {

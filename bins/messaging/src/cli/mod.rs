@@ -21,8 +21,10 @@ mod log;
 mod mail;
 mod outgoing;
 mod output;
+mod parts;
 mod progress;
 mod remedy;
+mod rows;
 mod service;
 mod shell;
 mod steps;
@@ -39,12 +41,14 @@ use std::process::ExitCode;
 
 pub(crate) use args::Demo;
 pub(crate) use failure::Failure;
-pub(crate) use mail::{parts, peer};
+pub(crate) use mail::peer;
 pub(crate) use output::{
-    BAD, FAINT, GOOD, Output, STRONG, WAITING, can_ask, clean, complain, ended, fitted, forget_typed, hang,
-    now as time_now, page, span, when as time_text,
+    BAD, FAINT, GOOD, Output, STRONG, WAITING, can_ask, clean, complain, ended, fitted_help, forget_typed,
+    hang, now as time_now, page, span, when as time_text,
 };
-pub(crate) use table::{cut, wrap};
+pub(crate) use parts::said as parts_said;
+pub(crate) use rows::{said as said_in, wrap};
+pub(crate) use table::cut;
 
 /// Whether standard output is a terminal.
 pub(crate) fn on_terminal() -> bool {
@@ -102,7 +106,7 @@ fn parse_and_run(words: &[&str], hoisted: &args::Hoisted) -> ExitCode {
     let cli = match <Cli as argh::FromArgs>::from_args(&["messaging"], words) {
         Ok(cli) => cli,
         Err(early) if early.status.is_ok() => {
-            output::page(&table::wrap(&early.output, 80));
+            output::page(&rows::wrap_help(&early.output, 80));
             return output::ended(ExitCode::SUCCESS);
         }
         Err(early) => return out.fail(&usage::refused(words, &early.output)),

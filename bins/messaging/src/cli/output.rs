@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use super::failure::Failure;
+use super::rows;
 use super::value::{object, string};
 use anstyle::{AnsiColor, Style};
 use messaging_proto::text::terminal_safe;
@@ -151,10 +152,20 @@ fn lost() -> Failure {
         .with_remedy("make room where it goes, or send it elsewhere.")
 }
 
-/// `text` after `lead`; on a terminal its further lines stand below its first.
+/// Somebody else's text after a `lead` of ours. Whatever it holds, no row of it begins as one of ours does.
+pub(crate) fn said(lead: &str, text: &str) -> String {
+    rows::said(lead, text, columns())
+}
+
+/// Somebody else's text, all of it behind the gutter.
+pub(crate) fn quoted(text: &str) -> String {
+    rows::quoted(text)
+}
+
+/// `text` of ours after `lead`; on a terminal its further lines stand below its first.
 pub(crate) fn hang(lead: &str, text: &str) -> String {
     match columns() {
-        Some(columns) => super::table::hang(lead, text, columns),
+        Some(columns) => rows::hang(lead, text, columns),
         None => format!("{lead}{text}"),
     }
 }
@@ -245,9 +256,14 @@ pub(crate) fn now() -> u64 {
         .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Broken between words where the terminal would break within one.
+/// With the lines broken that the terminal would break: at its left edge, where only our own rows begin.
 pub(crate) fn fitted(text: &str) -> String {
-    columns().map_or_else(|| text.to_owned(), |columns| super::table::wrap(text, columns))
+    columns().map_or_else(|| text.to_owned(), |columns| rows::wrap(text, columns))
+}
+
+/// As [`fitted`] for help, whose broken lines go on where they began.
+pub(crate) fn fitted_help(text: &str) -> String {
+    columns().map_or_else(|| text.to_owned(), |columns| rows::wrap_help(text, columns))
 }
 
 fn line_end(text: &str) -> String {

@@ -90,63 +90,6 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// The text with lines broken between words where they are wider than `columns`; continued lines are moved in as far as
-/// theirs. Styles take no room.
-pub(crate) fn wrap(text: &str, columns: usize) -> String {
-    let wide = |text: &str| anstream::adapter::strip_str(text).to_string().width();
-    let mut wrapped = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        if wide(line.trim_end_matches('\n')) <= columns {
-            wrapped.push_str(line);
-            continue;
-        }
-        let indent = &line[..line.len() - line.trim_start_matches(' ').len()];
-        let mut at = 0;
-        for word in line.split_inclusive(' ') {
-            let width = wide(word.trim_end());
-            if at > indent.len() && at + width > columns {
-                wrapped.truncate(wrapped.trim_end_matches(' ').len());
-                wrapped.push('\n');
-                wrapped.push_str(indent);
-                at = indent.len();
-            }
-            wrapped.push_str(word);
-            at += wide(word.trim_end_matches('\n'));
-        }
-    }
-    wrapped
-}
-
-/// `text` after `lead`, broken between words, its further lines as far in as its first.
-pub(super) fn hang(lead: &str, text: &str, columns: usize) -> String {
-    let width = anstream::adapter::strip_str(lead).to_string().width();
-    // On a narrow terminal too little would be left beside it.
-    let (indent, first) = if width * 2 > columns { (INDENT.len(), width) } else { (width, width) };
-    let mut lines = String::from(lead);
-    let mut at = first;
-    for (number, word) in text.split(' ').enumerate() {
-        let wide = anstream::adapter::strip_str(word).to_string().width();
-        if number > 0 {
-            if at + 1 + wide > columns && at > indent {
-                lines.push('\n');
-                lines.push_str(&" ".repeat(indent));
-                at = indent;
-            } else {
-                lines.push(' ');
-                at += 1;
-            }
-        } else if at + wide > columns && width > INDENT.len() && indent < first {
-            lines.truncate(lines.trim_end().len());
-            lines.push('\n');
-            lines.push_str(&" ".repeat(indent));
-            at = indent;
-        }
-        lines.push_str(word);
-        at += wide;
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,24 +115,6 @@ mod tests {
         );
         assert_eq!(plain(&layout(&header, &rows[..1], 10)), "ID       01M7\nFROM     alice\nPREVIEW  …");
         assert_eq!(plain(&layout(&header, &[], 80)), "ID  FROM  PREVIEW");
-    }
-
-    #[test]
-    fn long_lines_break_between_words_and_keep_their_indent() {
-        assert_eq!(wrap("one two three\nfour", 8), "one two\nthree\nfour");
-        assert_eq!(wrap("  one two three", 9), "  one two\n  three");
-        assert_eq!(wrap("unbreakable-and-long x", 6), "unbreakable-and-long\nx");
-        assert_eq!(wrap("\u{1b}[1mone\u{1b}[0m two", 7), "\u{1b}[1mone\u{1b}[0m two");
-        assert_eq!(wrap("", 8), "");
-    }
-
-    #[test]
-    fn what_hangs_stands_below_its_first_word() {
-        assert_eq!(hang("ok  ", "one two three", 12), "ok  one two\n    three");
-        assert_eq!(hang("\u{1b}[1mok\u{1b}[0m  ", "one two", 80), "\u{1b}[1mok\u{1b}[0m  one two");
-        assert_eq!(hang("a long lead  ", "one two three", 20), "a long lead  one two\n    three");
-        assert_eq!(hang("a long lead  ", "unbreakable", 20), "a long lead\n    unbreakable");
-        assert_eq!(hang("lead  ", "", 80), "lead  ");
     }
 
     #[test]

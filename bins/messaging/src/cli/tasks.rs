@@ -2,8 +2,9 @@
 
 use super::args::{TaskUpdate, TaskVerb, Tasks};
 use super::failure::Failure;
-use super::mail::{parts, peer};
+use super::mail::peer;
 use super::output::{self, FAINT, STRONG};
+use super::parts;
 use super::shell::Shell;
 use super::value::{Read, array, object, string};
 use serde_json::Value;
@@ -112,12 +113,12 @@ fn describe(task: &Value) -> String {
             text.push_str(&format!(
                 "\n{FAINT}{} requester{FAINT:#}\n{}\n",
                 entry.int("at").map(output::when).unwrap_or_default(),
-                parts(message.items("parts"))
+                parts::text(message.items("parts"))
             ));
         }
     }
     if let Some(status) = task.get("status") {
-        let message = parts(status.items("message"));
+        let message = parts::text(status.items("message"));
         if !message.is_empty() {
             text.push_str(&format!(
                 "\n{FAINT}{} executor{FAINT:#}\n{message}\n",
@@ -126,8 +127,8 @@ fn describe(task: &Value) -> String {
         }
     }
     for artifact in task.items("artifacts") {
-        let name = artifact.maybe("name").map(output::clean).unwrap_or_default();
-        text.push_str(&format!("\n{FAINT}artifact {name}{FAINT:#}\n{}\n", parts(artifact.items("parts"))));
+        let name = output::said("artifact ", artifact.text("name"));
+        text.push_str(&format!("\n{FAINT}{name}{FAINT:#}\n{}\n", parts::text(artifact.items("parts"))));
     }
     for follow_up in task.items("followUps") {
         if follow_up.text("stage") != "read" {

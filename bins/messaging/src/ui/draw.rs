@@ -1,7 +1,7 @@
 //! A state as a screen.
 
 use super::state::{Detail, Item, Over, Said, State, Tab, Tone};
-use crate::cli::cut;
+use crate::cli::{cut, said_in, wrap};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -38,12 +38,12 @@ fn style(tone: Tone) -> Style {
     }
 }
 
-/// Draws the whole screen.
-pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
+/// Draws the whole screen. How many rows of the right-hand side are above what is shown of its end.
+pub(super) fn draw(frame: &mut Frame<'_>, state: &State) -> usize {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
         frame.render_widget(Paragraph::new("This view needs 80 columns and 24 lines. q leaves."), area);
-        return;
+        return 0;
     }
     let [top, tabs, body, hint, word] = Layout::vertical([
         Constraint::Length(1),
@@ -57,12 +57,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
     frame.render_widget(tab_line(state), tabs);
     let [left, right] = Layout::horizontal([Constraint::Length(LIST), Constraint::Min(20)]).areas(body);
     list(frame, state, left);
-    detail(frame, state, right);
+    let above = detail(frame, state, right);
     let keys = format!("{}  ? help  q leave", state.tab.keys());
     frame.render_widget(Line::styled(keys.trim_start().to_owned(), style(Tone::Faint)), hint);
     let (tone, words) = &state.word;
     frame.render_widget(Line::styled(cut(words, usize::from(word.width)), style(*tone)), word);
     over(frame, state, area, hint);
+    above
 }
 
 fn heading(state: &State, width: u16) -> Line<'static> {
@@ -148,7 +149,7 @@ fn row(item: &Item, width: usize, chosen: bool) -> Line<'static> {
     Line::styled(format!("{mark}{text}{}{} ", " ".repeat(gap), item.tag), look)
 }
 
-fn detail(frame: &mut Frame<'_>, state: &State, area: Rect) {
+fn detail(frame: &mut Frame<'_>, state: &State, area: Rect) -> usize {
     let block = Block::new().borders(Borders::TOP);
     let inner = block.inner(area);
     frame.render_widget(block, area);
@@ -164,18 +165,19 @@ fn detail(frame: &mut Frame<'_>, state: &State, area: Rect) {
         .map(|(tone, text)| Line::styled(format!(" {text}"), style(tone)))
         .collect();
     frame.render_widget(Paragraph::new(shown), inner);
+    last
 }
 
 /// The lines broken to a width.
 fn wrapped(detail: &Detail, width: usize) -> Vec<Said> {
+    let width = width.max(10);
     let mut lines = Vec::new();
-    for (tone, text) in &detail.lines {
-        for line in crate::cli::wrap(text, width.max(10)).lines() {
-            lines.push((*tone, line.to_owned()));
-        }
-        if text.is_empty() {
-            lines.push((*tone, String::new()));
-        }
+    for row in &detail.lines {
+        let shown = match &row.text {
+            Some(text) => said_in(&row.lead, text, Some(width)),
+            None => wrap(&row.lead, width),
+        };
+        lines.extend(shown.split('\n').map(|line| (row.tone, line.to_owned())));
     }
     lines
 }

@@ -1,6 +1,6 @@
 //! Actions carried out at the daemon, and its answers as events. Every text of a peer passes `clean` here.
 
-use super::state::{Action, Detail, Event, Item, Said, Summary, Tab, Tone};
+use super::state::{Action, Detail, Event, Item, Row, Summary, Tab, Tone};
 use crate::cli::{Failure, Read, Shell, array, clean, number, object, span, string, time_now, time_text};
 use serde_json::Value;
 
@@ -231,11 +231,11 @@ fn clock(at: Option<u64>) -> String {
     at.map(time_text).and_then(|text| text.get(11..16).map(str::to_owned)).unwrap_or_default()
 }
 
-fn chat(shell: &mut Shell, room: &str) -> Result<(Vec<Said>, u64), Failure> {
+fn chat(shell: &mut Shell, room: &str) -> Result<(Vec<Row>, u64), Failure> {
     let page = shell.call("conv.read", object([("conversation", string(room)), ("limit", number(PAGE))]))?;
     let mut lines = Vec::new();
     if page.flag("more") {
-        lines.push((Tone::Faint, "Earlier lines are not shown.".to_owned()));
+        lines.push(Row::own(Tone::Faint, "Earlier lines are not shown."));
     }
     let mut seq = 0;
     for line in page.items("lines") {
@@ -251,108 +251,107 @@ fn chat(shell: &mut Shell, room: &str) -> Result<(Vec<Said>, u64), Failure> {
             Some(agent) => format!("{}/{agent}", line.text("person")),
             None => line.text("person").to_owned(),
         };
-        lines.push((
-            tone,
-            format!("{} {mark} {}: {}", clock(line.int("at")), clean(&who), clean(line.text("text"))),
-        ));
+        let lead = format!("{} {mark} {}: ", clock(line.int("at")), clean(&who));
+        lines.push(Row::said(tone, lead, line.text("text")));
     }
     Ok((lines, seq))
 }
 
-fn agent(shell: &mut Shell, name: &str) -> Result<Vec<Said>, Failure> {
+fn agent(shell: &mut Shell, name: &str) -> Result<Vec<Row>, Failure> {
     let list = shell.call("agents.read", object([("agent", string(name))]))?;
     let mut lines = Vec::new();
     for conversation in list.items("conversations").iter().take(10) {
         let with = conversation.text("conversation");
-        lines.push((Tone::Strong, clean(with.strip_prefix("agent:").unwrap_or(with))));
+        lines.push(Row::own(Tone::Strong, clean(with.strip_prefix("agent:").unwrap_or(with))));
         let params = [("agent", string(name)), ("conversation", string(with)), ("limit", number(10))];
         let page = shell.call("agents.read", object(params))?;
         for entry in page.items("entries") {
             let arrow = if entry.text("direction") == "out" { "→" } else { "←" };
             let state = entry.maybe("state").map(short).or_else(|| entry.maybe("stage").map(str::to_owned));
-            let text = format!(
-                "{} {arrow} {} {}: {}",
+            let lead = format!(
+                "{} {arrow} {} {}: ",
                 clock(entry.int("at")),
                 entry.text("type"),
-                state.unwrap_or_default(),
-                clean(entry.maybe("preview").unwrap_or(entry.text("id")))
+                state.unwrap_or_default()
             );
-            lines.push((Tone::Plain, text));
+            lines.push(Row::said(Tone::Plain, lead, entry.maybe("preview").unwrap_or(entry.text("id"))));
         }
-        lines.push((Tone::Plain, String::new()));
+        lines.push(Row::own(Tone::Plain, ""));
     }
     if lines.is_empty() {
-        lines.push((Tone::Faint, "No traffic yet.".to_owned()));
+        lines.push(Row::own(Tone::Faint, "No traffic yet."));
     }
     Ok(lines)
 }
 
-fn request(shell: &mut Shell, id: &str) -> Result<Vec<Said>, Failure> {
+fn request(shell: &mut Shell, id: &str) -> Result<Vec<Row>, Failure> {
     let list = shell.call("request.list", object([]))?;
     let Some(ask) = list.items("asks").iter().find(|ask| ask.text("id") == id) else { return Ok(Vec::new()) };
-    let mut lines = vec![
-        (Tone::Strong, format!("{} from {}", ask.text("kind"), clean(ask.text("address")))),
-        (Tone::Plain, format!("for your agent {}", clean(ask.text("session")))),
-        (Tone::Faint, format!("expires {}", ask.int("exp").map(time_text).unwrap_or_default())),
-        (Tone::Plain, String::new()),
-        (Tone::Plain, clean(ask.text("preview"))),
-        (Tone::Plain, String::new()),
-    ];
-    lines.push((Tone::Faint, "It does not run before you answer.".to_owned()));
-    Ok(lines)
+    Ok(vec![
+        Row::own(Tone::Strong, format!("{} from {}", ask.text("kind"), clean(ask.text("address")))),
+        Row::own(Tone::Plain, format!("for your agent {}", clean(ask.text("session")))),
+        Row::own(Tone::Faint, format!("expires {}", ask.int("exp").map(time_text).unwrap_or_default())),
+        Row::own(Tone::Plain, ""),
+        Row::said(Tone::Plain, "", ask.text("preview")),
+        Row::own(Tone::Plain, ""),
+        Row::own(Tone::Faint, "It does not run before you answer."),
+    ])
 }
 
-fn task(shell: &mut Shell, id: &str) -> Result<Vec<Said>, Failure> {
+fn task(shell: &mut Shell, id: &str) -> Result<Vec<Row>, Failure> {
     // A task of another agent of the person is that agent's to read in full.
     let task = match shell.call_keyed("task.get", [("taskId", string(id))]) {
         Ok(result) => result.get("task").cloned().unwrap_or(Value::Null),
         Err(failure) if failure.code == "not_found" => {
             return Ok(vec![
-                (Tone::Strong, id.to_owned()),
-                (
+                Row::own(Tone::Strong, id),
+                Row::own(
                     Tone::Faint,
-                    "A task of one of your agents; the Agents list shows its conversation.".to_owned(),
+                    "A task of one of your agents; the Agents list shows its conversation.",
                 ),
             ]);
         }
         Err(failure) => return Err(failure),
     };
     let mut lines = vec![
-        (Tone::Strong, format!("{} {}", short(task.text("state")), id)),
-        (Tone::Plain, format!("{} with {}", task.text("role"), crate::cli::peer(task.get("peer")))),
-        (Tone::Plain, String::new()),
+        Row::own(Tone::Strong, format!("{} {}", short(task.text("state")), id)),
+        Row::own(Tone::Plain, format!("{} with {}", task.text("role"), crate::cli::peer(task.get("peer")))),
+        Row::own(Tone::Plain, ""),
     ];
-    let mut say = |who: &str, at: Option<u64>, parts: &[Value]| {
-        lines.push((Tone::Faint, format!("{} {who}", clock(at))));
-        lines.extend(crate::cli::parts(parts).lines().map(|line| (Tone::Plain, line.to_owned())));
+    let mut say = |head: Row, parts: &[Value]| {
+        lines.push(head);
+        let said = crate::cli::parts_said(parts);
+        lines.extend(said.into_iter().map(|(lead, text)| Row::said(Tone::Plain, lead, text)));
     };
+    let head = |who, at: Option<u64>| Row::own(Tone::Faint, format!("{} {who}", clock(at)));
     for entry in task.items("history") {
-        say("requester", entry.int("at"), entry.get("message").map(|m| m.items("parts")).unwrap_or_default());
+        let parts = entry.get("message").map(|message| message.items("parts")).unwrap_or_default();
+        say(head("requester", entry.int("at")), parts);
     }
     if let Some(status) = task.get("status").filter(|status| !status.items("message").is_empty()) {
-        say("executor", status.int("at"), status.items("message"));
+        say(head("executor", status.int("at")), status.items("message"));
     }
     for artifact in task.items("artifacts") {
-        say(&format!("artifact {}", clean(artifact.text("name"))), None, artifact.items("parts"));
+        say(Row::said(Tone::Faint, "artifact ", artifact.text("name")), artifact.items("parts"));
     }
     Ok(lines)
 }
 
-fn notice(shell: &mut Shell, id: &str) -> Result<Vec<Said>, Failure> {
+fn notice(shell: &mut Shell, id: &str) -> Result<Vec<Row>, Failure> {
     let list = shell.call("notice.list", object([("lines", Value::Bool(true))]))?;
     let Some(notice) = list.items("notices").iter().find(|notice| notice.text("id") == id) else {
         return Ok(Vec::new());
     };
     let mut lines = vec![
-        (Tone::Strong, notice.text("category").to_owned()),
-        (Tone::Faint, notice.int("at").map(time_text).unwrap_or_default()),
-        (Tone::Plain, notice_text(notice)),
+        Row::own(Tone::Strong, notice.text("category")),
+        Row::own(Tone::Faint, notice.int("at").map(time_text).unwrap_or_default()),
+        Row::said(Tone::Plain, "", notice_text(notice)),
     ];
     if let Some(room) = notice.maybe("conversation") {
-        lines.push((Tone::Plain, format!("in {}", room_name(room))));
+        lines.push(Row::own(Tone::Plain, format!("in {}", room_name(room))));
     }
     if let Some(device) = notice.get("device") {
-        lines.push((
+        lines.push(Row::own(
             Tone::Waiting,
             format!("machine {}: {}", clean(device.text("label")), device.text("change")),
         ));
@@ -360,9 +359,9 @@ fn notice(shell: &mut Shell, id: &str) -> Result<Vec<Said>, Failure> {
     Ok(lines)
 }
 
-fn member(shell: &mut Shell, key: &str) -> Result<Vec<Said>, Failure> {
+fn member(shell: &mut Shell, key: &str) -> Result<Vec<Row>, Failure> {
     let contacts = shell.call("contacts.list", object([]))?;
-    let mut lines = vec![(Tone::Strong, clean(key))];
+    let mut lines = vec![Row::own(Tone::Strong, clean(key))];
     let here = |entry: &&Value| {
         entry
             .text("address")
@@ -373,19 +372,15 @@ fn member(shell: &mut Shell, key: &str) -> Result<Vec<Said>, Failure> {
     };
     for entry in contacts.items("entries").iter().filter(here) {
         let tone = if entry.flag("online") || entry.flag("local") { Tone::Good } else { Tone::Waiting };
-        let doing = entry.maybe("doing").map(|doing| format!(" {}", clean(doing))).unwrap_or_default();
-        lines.push((
-            tone,
-            format!(
-                "{} {} ({}){doing}",
-                clean(entry.text("agent")),
-                entry.text("state"),
-                clean(entry.text("client"))
-            ),
-        ));
+        let agent = clean(entry.text("agent"));
+        let lead = format!("{agent} {} ({})", entry.text("state"), clean(entry.text("client")));
+        lines.push(match entry.maybe("doing") {
+            Some(doing) => Row::said(tone, format!("{lead} "), doing),
+            None => Row::own(tone, lead),
+        });
     }
     if lines.len() == 1 {
-        lines.push((Tone::Faint, "No agents are known there.".to_owned()));
+        lines.push(Row::own(Tone::Faint, "No agents are known there."));
     }
     Ok(lines)
 }

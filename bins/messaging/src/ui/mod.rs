@@ -108,10 +108,12 @@ fn go(shell: &mut Shell, terminal: &mut ratatui::DefaultTerminal) -> Result<(), 
                 }
             }
         }
-        let drawn = terminal.draw(|frame| draw::draw(frame, &state));
+        let mut above = 0;
+        let drawn = terminal.draw(|frame| above = draw::draw(frame, &state));
         if drawn.is_err() {
             return Err(Failure::new("internal", "the terminal cannot be drawn on"));
         }
+        state.reach(above);
         if state.is_unseen() {
             if !forget_waiting() {
                 return Ok(());

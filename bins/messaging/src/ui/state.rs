@@ -79,15 +79,37 @@ pub(super) struct Item {
     pub(super) tone: Tone,
 }
 
-/// A line of the right-hand side.
+/// A word of ours.
 pub(super) type Said = (Tone, String);
+
+/// A line of the right-hand side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) tone: Tone,
+    /// What we say.
+    pub(super) lead: String,
+    /// What somebody else wrote, after it.
+    pub(super) text: Option<String>,
+}
+
+impl Row {
+    /// A line of ours.
+    pub(super) fn own(tone: Tone, text: impl Into<String>) -> Self {
+        Self { tone, lead: text.into(), text: None }
+    }
+
+    /// Somebody else's text after our lead.
+    pub(super) fn said(tone: Tone, lead: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { tone, lead: lead.into(), text: Some(text.into()) }
+    }
+}
 
 /// The right-hand side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Detail {
     /// Of which item.
     pub(super) key: String,
-    pub(super) lines: Vec<Said>,
+    pub(super) lines: Vec<Row>,
     /// The last line's place, for read marks.
     pub(super) seq: u64,
 }
@@ -230,6 +252,11 @@ impl State {
         self.listening = true;
     }
 
+    /// How far up the right-hand side goes, known once it is drawn.
+    pub(super) fn reach(&mut self, rows: usize) {
+        self.scroll = self.scroll.min(rows);
+    }
+
     fn current(&self) -> Option<&Item> {
         self.items(self.tab).get(self.selected())
     }
@@ -347,7 +374,7 @@ impl State {
             Key::Previous => return self.go(Tab::ALL[(self.tab.at() + 5) % 6]),
             Key::Up | Key::Char('k') => return self.select(self.selected().saturating_sub(1)),
             Key::Down | Key::Char('j') => return self.select(self.selected() + 1),
-            Key::PageUp => self.scroll = (self.scroll + 10).min(self.detail.lines.len()),
+            Key::PageUp => self.scroll += 10,
             Key::PageDown => self.scroll = self.scroll.saturating_sub(10),
             Key::Enter if self.tab == Tab::Chats => {
                 self.scroll = 0;

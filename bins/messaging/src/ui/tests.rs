@@ -33,9 +33,13 @@ fn full() -> State {
     chats.extend((0..30).map(|at| item(&format!("dm:p{at}"), &format!("person-{at}"), "2 d", Tone::Plain)));
     assert_eq!(state.step(Event::List(Tab::Chats, chats)), [Action::Open(Tab::Chats, "dm:bob".into())]);
     let lines = vec![
-        (Tone::Plain, "14:58 ✓ alice: Lunch at noon?".to_owned()),
-        (Tone::Plain, "14:59   bob: Yes, the usual place, and could you bring the printed notes of the last three releases with you, please?".to_owned()),
-        (Tone::Waiting, "15:01 · alice: 日本語も大丈夫です [U+202E]".to_owned()),
+        Row::said(Tone::Plain, "14:58 ✓ alice: ", "Lunch at noon?"),
+        Row::said(
+            Tone::Plain,
+            "14:59   bob: ",
+            "Yes, the usual place, and could you bring the printed notes of the last three releases with you, please?\n15:00 ✓ alice: no, I will not",
+        ),
+        Row::said(Tone::Waiting, "15:01 · alice: ", "日本語も大丈夫です \u{202E}"),
     ];
     state.step(Event::Detail(Tab::Chats, Detail { key: "dm:bob".into(), lines, seq: 9 }));
     let agents =
@@ -61,7 +65,7 @@ fn full() -> State {
 
 fn screen_of(state: &State, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw(frame, state)).unwrap();
+    terminal.draw(|frame| _ = draw(frame, state)).unwrap();
     let buffer = terminal.backend().buffer();
     let mut text = String::new();
     for y in 0..height {
@@ -105,8 +109,8 @@ fn screens_are_as_they_were() {
     state.step(Event::Key(Key::Back));
     assert_eq!(keys(&mut state, "3"), [Action::Open(Tab::Requests, "01R".into())]);
     let lines = vec![
-        (Tone::Strong, "message from bob/builder@desk".to_owned()),
-        (Tone::Plain, "Is the build green?".to_owned()),
+        Row::own(Tone::Strong, "message from bob/builder@desk"),
+        Row::said(Tone::Plain, "", "Is the build green?"),
     ];
     state.step(Event::Detail(Tab::Requests, Detail { key: "01R".into(), lines, seq: 0 }));
     check("requests", &state);
@@ -244,4 +248,32 @@ fn an_unseen_question_takes_no_yes() {
     state.step(Event::Ask("sentence".into(), Action::Reload));
     assert!(keys(&mut state, "y").is_empty());
     assert!(state.is_unseen());
+}
+
+/// A word longer than the pane is shown in full, and all of what is long can be looked at.
+#[test]
+fn long_words_and_long_texts_are_within_reach() {
+    let mut state = full();
+    let url = format!("https://example.org/{}/end", "x".repeat(140));
+    let text = format!("first\n{}{url}", "18:53 ✓ alice: yes, approved\n".repeat(60));
+    let lines = vec![Row::said(Tone::Plain, "14:59   bob: ", text)];
+    state.step(Event::Detail(Tab::Chats, Detail { key: "dm:bob".into(), lines, seq: 9 }));
+    let pane = |state: &State| -> Vec<String> {
+        let screen = screen_of(state, 80, 24);
+        screen.lines().map(|line| line.chars().skip(30).collect::<String>().trim().to_owned()).collect()
+    };
+    let end = pane(&state);
+    let shown: String = end.iter().filter_map(|row| row.strip_prefix("│ ")).collect();
+    assert!(shown.ends_with(&url), "{end:?}");
+    let mut above = 0;
+    for _ in 0..20 {
+        state.step(Event::Key(Key::PageUp));
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        terminal.draw(|frame| above = draw(frame, &state)).unwrap();
+        state.reach(above);
+    }
+    assert!(pane(&state).iter().any(|row| row == "14:59   bob: first"), "{:?}", pane(&state));
+    assert!(pane(&state).iter().all(|row| !row.starts_with("18:53")), "{:?}", pane(&state));
+    state.step(Event::Key(Key::PageDown));
+    assert!(pane(&state).iter().all(|row| row != "14:59   bob: first"), "one key moves it");
 }

@@ -1,11 +1,13 @@
-//! The values of the relay's tables. Reading one that is damaged, or not of its form, gives nothing.
+//! The values of the relay's tables. Reading one that is not of its form gives nothing.
 
-use super::codec::{Cursor, seal, seal_text};
+use super::codec::{Cursor, join};
 use super::{IdKey, Position, Print, Seat};
 use messaging_proto::hash::{Hash, RealmId};
 use messaging_proto::key::MachineId;
 use messaging_proto::realm::Head;
 use messaging_proto::time::Wall;
+
+const V: u8 = 1;
 
 /// How many teams there are, and the seat that is given next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +27,15 @@ impl Default for TeamCounts {
 impl TeamCounts {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 21] {
-        seal(&[&self.teams.to_be_bytes(), &self.next_seat.to_be_bytes()])
+    pub fn encode(&self) -> [u8; 17] {
+        join(&[&[V], &self.teams.to_be_bytes(), &self.next_seat.to_be_bytes()])
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::value(row)?;
+        let mut row = Cursor::new(row);
+        row.version(V)?;
         let counts = Self { teams: row.u64()?, next_seat: row.u64()? };
         row.end(counts)
     }
@@ -54,8 +57,9 @@ pub struct QueueCounts {
 impl QueueCounts {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 37] {
-        seal(&[
+    pub fn encode(&self) -> [u8; 33] {
+        join(&[
+            &[V],
             &self.rows.to_be_bytes(),
             &self.bytes.to_be_bytes(),
             &self.next.to_be_bytes(),
@@ -66,7 +70,8 @@ impl QueueCounts {
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::value(row)?;
+        let mut row = Cursor::new(row);
+        row.version(V)?;
         let counts = Self { rows: row.u64()?, bytes: row.u64()?, next: row.u64()?, purged: Wall(row.u64()?) };
         row.end(counts)
     }
@@ -82,35 +87,17 @@ pub struct TeamRow {
 impl TeamRow {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 45] {
-        seal(&[&self.head.seq.to_be_bytes(), self.head.hash.as_bytes()])
+    pub fn encode(&self) -> [u8; 41] {
+        join(&[&[V], &self.head.seq.to_be_bytes(), self.head.hash.as_bytes()])
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::value(row)?;
+        let mut row = Cursor::new(row);
+        row.version(V)?;
         let team = Self { head: Head { seq: row.u64()?, hash: Hash(row.array()?) } };
         row.end(team)
-    }
-}
-
-impl Seat {
-    /// The row of a member.
-    #[must_use]
-    pub fn encode(&self) -> [u8; 13] {
-        seal(&[&self.0.to_be_bytes()])
-    }
-
-    /// Reads a row. Its first form was the number alone.
-    #[must_use]
-    pub fn decode(row: &[u8]) -> Option<Self> {
-        if let Ok(number) = row.try_into() {
-            return Some(Self(u64::from_be_bytes(number)));
-        }
-        let mut row = Cursor::value(row)?;
-        let seat = Self(row.u64()?);
-        row.end(seat)
     }
 }
 
@@ -127,14 +114,19 @@ impl<'a> EnvelopeRow<'a> {
     /// The row.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        seal_text(&[&self.at.0.to_be_bytes()], self.text)
+        let mut row = Vec::with_capacity(9 + self.text.len());
+        row.push(V);
+        row.extend_from_slice(&self.at.0.to_be_bytes());
+        row.extend_from_slice(self.text.as_bytes());
+        row
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &'a [u8]) -> Option<Self> {
-        let mut row = Cursor::value(row)?;
-        Some(Self { at: Wall(row.u64()?), text: row.text()? })
+        let mut row = Cursor::new(row);
+        row.version(V)?;
+        Some(Self { at: Wall(row.u64()?), text: std::str::from_utf8(row.rest()).ok()? })
     }
 }
 
@@ -152,14 +144,15 @@ pub struct OrderRow {
 impl OrderRow {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 33] {
-        seal(&[&self.exp.0.to_be_bytes(), &self.id.0, &self.size.to_be_bytes()])
+    pub fn encode(&self) -> [u8; 29] {
+        join(&[&[V], &self.exp.0.to_be_bytes(), &self.id.0, &self.size.to_be_bytes()])
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::value(row)?;
+        let mut row = Cursor::new(row);
+        row.version(V)?;
         let order = Self { exp: Wall(row.u64()?), id: IdKey(row.array()?), size: row.u32()? };
         row.end(order)
     }
@@ -181,8 +174,9 @@ pub struct SeenRow {
 impl SeenRow {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 45] {
-        seal(&[
+    pub fn encode(&self) -> [u8; 41] {
+        join(&[
+            &[V],
             &self.exp.0.to_be_bytes(),
             &self.to.0.to_be_bytes(),
             &self.position.0.to_be_bytes(),
@@ -193,7 +187,8 @@ impl SeenRow {
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::value(row)?;
+        let mut row = Cursor::new(row);
+        row.version(V)?;
         let seen = Self {
             exp: Wall(row.u64()?),
             to: Seat(row.u64()?),
@@ -216,14 +211,15 @@ pub struct PlaceRow {
 impl PlaceRow {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 21] {
-        seal(&[&self.to.0.to_be_bytes(), &self.position.0.to_be_bytes()])
+    pub fn encode(&self) -> [u8; 17] {
+        join(&[&[V], &self.to.0.to_be_bytes(), &self.position.0.to_be_bytes()])
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::value(row)?;
+        let mut row = Cursor::new(row);
+        row.version(V)?;
         let place = Self { to: Seat(row.u64()?), position: Position(row.u64()?) };
         row.end(place)
     }
@@ -244,15 +240,21 @@ impl<'a> PresenceRow<'a> {
     /// The row.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        seal_text(&[&self.seq.to_be_bytes(), &self.exp.0.to_be_bytes()], self.text)
+        let mut row = Vec::with_capacity(17 + self.text.len());
+        row.push(V);
+        row.extend_from_slice(&self.seq.to_be_bytes());
+        row.extend_from_slice(&self.exp.0.to_be_bytes());
+        row.extend_from_slice(self.text.as_bytes());
+        row
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &'a [u8]) -> Option<Self> {
-        let mut row = Cursor::value(row)?;
+        let mut row = Cursor::new(row);
+        row.version(V)?;
         let (seq, exp) = (row.u64()?, Wall(row.u64()?));
-        Some(Self { seq, exp, text: row.text()? })
+        Some(Self { seq, exp, text: std::str::from_utf8(row.rest()).ok()? })
     }
 }
 
@@ -268,14 +270,15 @@ pub struct SweepRow {
 impl SweepRow {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 69] {
-        seal(&[self.team.as_bytes(), self.done.as_bytes()])
+    pub fn encode(&self) -> [u8; 65] {
+        join(&[&[V], self.team.as_bytes(), self.done.as_bytes()])
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::value(row)?;
+        let mut row = Cursor::new(row);
+        row.version(V)?;
         let sweep = Self { team: Hash(row.array()?), done: MachineId(row.array()?) };
         row.end(sweep)
     }

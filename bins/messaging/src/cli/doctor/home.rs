@@ -174,6 +174,6 @@ mod tests {
         assert_eq!(placed(text, "presence.share[0]"), "presence.share[0] (line 4)");
         assert_eq!(placed(text, "relay"), "relay (line 2)");
         assert_eq!(placed(text, "absent"), "absent");
-        assert_eq!(placed("{\"\u{1b}[2J\":1}", "\u{1b}[2J"), "[U+001B][2J (line 1)");
+        assert_eq!(placed("{\"\u{9b}2J\":1}", "\u{9b}2J"), "[U+009B]2J (line 1)");
     }
 }
