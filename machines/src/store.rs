@@ -4,6 +4,7 @@
 //! committed, and the durable [`Base`]. A machine cannot tell them apart, and cannot skip the layers.
 
 use serde::Serialize;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -126,12 +127,24 @@ pub struct Txn<'a> {
     base: &'a dyn Base,
     committing: Option<&'a Writes>,
     open: &'a mut Writes,
+    damaged: RefCell<Vec<(Table, Vec<u8>)>>,
 }
 
 impl<'a> Txn<'a> {
     /// A view of `base` under the batch being committed, if any, and the open one.
     pub fn new(base: &'a dyn Base, committing: Option<&'a Writes>, open: &'a mut Writes) -> Self {
-        Self { base, committing, open }
+        Self { base, committing, open, damaged: RefCell::default() }
+    }
+
+    /// Notes a row that is there and does not read. The store answered: everything else goes on.
+    pub fn damaged(&self, table: Table, key: &[u8]) {
+        self.damaged.borrow_mut().push((table, key.to_vec()));
+    }
+
+    /// The rows noted so far, for the machine to report and to clear away.
+    #[must_use]
+    pub fn take_damaged(&self) -> Vec<(Table, Vec<u8>)> {
+        self.damaged.take()
     }
 
     /// One row's value.

@@ -1,6 +1,7 @@
 //! What a process owes its operator: exit statuses, signals, readiness, and a last line when it fails.
 
 use crate::log::Log;
+use crate::store::library::{self, Panic};
 use async_signal::Signal;
 use futures_lite::StreamExt;
 use std::io::Write;
@@ -18,6 +19,16 @@ pub const STORE_REFUSED: u8 = 78;
 pub fn exit_on_panic(event: &'static str, log: &Log) {
     let log = log.clone();
     std::panic::set_hook(Box::new(move |info| {
+        match library::judge() {
+            Panic::Bug => {}
+            Panic::Answer => return,
+            Panic::Last => {
+                complain(
+                    "internal: the database: corrupted. Next: keep a copy of its files, and restore a backup.",
+                );
+                std::process::exit(1);
+            }
+        }
         let thread = std::thread::current().name().unwrap_or("main").to_owned();
         log.error(
             event,

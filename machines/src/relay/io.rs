@@ -51,6 +51,12 @@ pub enum Event {
         /// Why.
         why: Unreadable,
     },
+    /// The client gave a sign of life that is no frame: a WebSocket ping or pong (contract wire-core §7.1, "Liveness").
+    /// At most once a second.
+    Alive {
+        /// The connection.
+        conn: ConnId,
+    },
     /// Everything sent to the connection before the latest [`Effect::Mark`] left for its socket (the adapter's
     /// own buffer holds none of it).
     Drained {
@@ -145,4 +151,13 @@ pub enum Log {
     QueueFull,
     /// A team was founded (`team.created`).
     TeamCreated,
+    /// Rows of the store did not read (`store.damaged`).
+    Damaged {
+        /// In which table.
+        table: &'static str,
+        /// How many.
+        rows: u64,
+        /// How many envelopes that were taken are lost with them.
+        lost: u64,
+    },
 }

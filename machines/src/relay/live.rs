@@ -94,7 +94,11 @@ impl Relay {
             }
         };
         let header = &envelope.header;
-        let to = header.to.end().and_then(|to| team.seat(&to.device)).ok_or(StoreDown)?;
+        let Some(to) = header.to.end().and_then(|to| team.seat(&to.device)) else {
+            // A member whose row does not read.
+            turn.refuse(conn, id, Code::Internal);
+            return Ok(());
+        };
         let text = inspected.jcs().ok_or(StoreDown)?;
         let (from, key, print) = (live.seat, IdKey::from(&header.id), Print::of(&envelope.sig));
         // §7.6 step 10.

@@ -86,6 +86,11 @@ impl Relay {
         let parts = held(&mut self.parts)?;
         let seat = parts.teams.get(turn.txn, &team)?.and_then(|team| team.seat(&machine));
         let Some(seat) = seat else {
+            if parts.teams.has_seat(turn.txn, &team, &machine)? {
+                // Its rows do not read.
+                self.connections.open(conn, turn.step.mono, String::new(), Nonce([0; 32]));
+                return self.refuse_connection(turn, conn, Code::Internal, close::FULL);
+            }
             self.connections.open(conn, turn.step.mono, String::new(), Nonce([0; 32]));
             return self.refuse_connection(turn, conn, Code::NotMember, close::AUTH);
         };

@@ -9,6 +9,7 @@
 pub mod budget;
 mod config;
 mod connection;
+mod damage;
 mod delivery;
 mod hello;
 pub mod io;
@@ -152,40 +153,8 @@ impl Machine for Relay {
     ) -> Result<(), StoreDown> {
         self.start(step, store)?;
         let turn = &mut Turn { step, txn: store, out };
-        match event {
-            Event::Start => Ok(()),
-            Event::Opened { conn, address } => {
-                self.opened(turn, conn, address);
-                Ok(())
-            }
-            Event::Resumed { conn, team, machine, .. } => self.resumed(turn, conn, team, machine),
-            Event::Frame { conn, frame } => self.frame(turn, conn, &frame),
-            Event::Unreadable { conn, why } => {
-                let code = match why {
-                    Unreadable::TooLarge => close::TOO_LARGE,
-                    Unreadable::Binary => close::PROTOCOL,
-                };
-                if self
-                    .connections
-                    .heard(conn, step.mono)
-                    .is_some_and(|phase| !matches!(phase, Phase::Closing))
-                {
-                    self.drop_connection(turn, conn, code);
-                }
-                Ok(())
-            }
-            Event::Drained { conn } => self.drained(turn, conn),
-            Event::Closed { conn } => {
-                let gone = self.connections.ended(conn);
-                self.left(turn, gone);
-                Ok(())
-            }
-            Event::Timer => self.timer(turn),
-            Event::Stop => {
-                self.stop(turn);
-                Ok(())
-            }
-        }
+        self.route(turn, event)?;
+        self.clear_damage(turn)
     }
 
     fn deadline(&self) -> Option<(Mono, Timer)> {
@@ -210,6 +179,47 @@ impl Machine for Relay {
 }
 
 impl Relay {
+    fn route(&mut self, turn: &mut Turn<'_, '_>, event: Event) -> Result<(), StoreDown> {
+        match event {
+            Event::Start => Ok(()),
+            Event::Opened { conn, address } => {
+                self.opened(turn, conn, address);
+                Ok(())
+            }
+            Event::Resumed { conn, team, machine, .. } => self.resumed(turn, conn, team, machine),
+            Event::Frame { conn, frame } => self.frame(turn, conn, &frame),
+            Event::Unreadable { conn, why } => {
+                let code = match why {
+                    Unreadable::TooLarge => close::TOO_LARGE,
+                    Unreadable::Binary => close::PROTOCOL,
+                };
+                if self
+                    .connections
+                    .heard(conn, turn.step.mono)
+                    .is_some_and(|phase| !matches!(phase, Phase::Closing))
+                {
+                    self.drop_connection(turn, conn, code);
+                }
+                Ok(())
+            }
+            Event::Alive { conn } => {
+                self.connections.heard(conn, turn.step.mono);
+                Ok(())
+            }
+            Event::Drained { conn } => self.drained(turn, conn),
+            Event::Closed { conn } => {
+                let gone = self.connections.ended(conn);
+                self.left(turn, gone);
+                Ok(())
+            }
+            Event::Timer => self.timer(turn),
+            Event::Stop => {
+                self.stop(turn);
+                Ok(())
+            }
+        }
+    }
+
     fn opened(&mut self, turn: &mut Turn<'_, '_>, conn: ConnId, address: String) {
         let nonce = Nonce(turn.step.draw(Label::Challenge));
         self.connections.open(conn, turn.step.mono, address, nonce);

@@ -76,8 +76,11 @@ impl Relay {
         if parts.teams.wait_ms(turn.txn, &said.team, Asker::Member, turn.step.mono)? > 0 {
             return self.refuse_connection(turn, conn, Code::RateLimited, close::FULL);
         }
-        let team = parts.teams.get(turn.txn, &said.team)?.ok_or(StoreDown)?;
-        let seat = team.seat(&said.machine).ok_or(StoreDown)?;
+        let team = parts.teams.get(turn.txn, &said.team)?;
+        let Some((team, seat)) = team.and_then(|team| Some((team, team.seat(&said.machine)?))) else {
+            // Its rows do not read: nobody else's `hello` is refused for it.
+            return self.refuse_connection(turn, conn, Code::Internal, close::FULL);
+        };
         let head = team.head()?;
         // In order of machine id.
         let snapshot: VecDeque<Seat> = team.seats.values().copied().collect();
@@ -117,7 +120,12 @@ impl Relay {
         }
         let relay = &*self.config.relay_id;
         let claim = JoinClaim { relay, team: join.team, invite_id: join.invite_id, nonce: &awaiting.nonce };
-        let team = held(&mut self.parts)?.teams.get(turn.txn, join.team)?;
+        let teams = &mut held(&mut self.parts)?.teams;
+        if teams.get(turn.txn, join.team)?.is_none() && teams.is_broken(join.team) {
+            turn.refuse(conn, Some(join.req.as_str()), Code::Internal);
+            return Ok(());
+        }
+        let team = teams.get(turn.txn, join.team)?;
         match teams::check_join(team.map(|team| &team.roster), &claim, join.proof, turn.step.wall) {
             Ok(roster) => {
                 let (entries, more) = teams::page(roster, join.after);
@@ -173,7 +181,9 @@ impl Relay {
                         Ok(())
                     }
                     None => {
-                        turn.refuse(conn, Some(req.as_str()), Code::InviteInvalid);
+                        let broken = parts.teams.is_broken(team);
+                        let code = if broken { Code::Internal } else { Code::InviteInvalid };
+                        turn.refuse(conn, Some(req.as_str()), code);
                         Ok(())
                     }
                 }

@@ -36,9 +36,13 @@ impl Presences {
         self.turn = Seat(0);
         let mut purged = 0;
         for (key, row) in &rows {
-            if PresenceRow::decode(row).ok_or(StoreDown)?.exp <= step.wall {
-                txn.delete(PRESENCE, key);
-                purged += 1;
+            match PresenceRow::decode(row) {
+                Some(presence) if presence.exp > step.wall => {}
+                Some(_) => {
+                    txn.delete(PRESENCE, key);
+                    purged += 1;
+                }
+                None => txn.damaged(PRESENCE, key),
             }
         }
         let wait = match rows.last() {
@@ -61,17 +65,24 @@ impl Presences {
 /// A machine's latest presence that has not ended.
 pub(super) fn current(txn: &Txn<'_>, now: Wall, seat: Seat) -> Result<Option<Arc<str>>, StoreDown> {
     let Some(row) = txn.get(PRESENCE, &seat_prefix(seat))? else { return Ok(None) };
-    let row = PresenceRow::decode(&row).ok_or(StoreDown)?;
-    Ok((row.exp > now).then(|| Arc::from(row.text)))
+    match PresenceRow::decode(&row) {
+        Some(row) => Ok((row.exp > now).then(|| Arc::from(row.text))),
+        None => {
+            txn.damaged(PRESENCE, &seat_prefix(seat));
+            Ok(None)
+        }
+    }
 }
 
 /// Keeps a presence as its machine's latest. False, and nothing is kept, when its `seq` is not above the stored
 /// one.
 pub(super) fn keep(txn: &mut Txn<'_>, seat: Seat, presence: &PresenceRow<'_>) -> Result<bool, StoreDown> {
-    if let Some(row) = txn.get(PRESENCE, &seat_prefix(seat))?
-        && presence.seq <= PresenceRow::decode(&row).ok_or(StoreDown)?.seq
-    {
-        return Ok(false);
+    if let Some(row) = txn.get(PRESENCE, &seat_prefix(seat))? {
+        match PresenceRow::decode(&row) {
+            Some(before) if presence.seq <= before.seq => return Ok(false),
+            Some(_) => {}
+            None => txn.damaged(PRESENCE, &seat_prefix(seat)),
+        }
     }
     txn.put(PRESENCE, &seat_prefix(seat), &presence.encode());
     Ok(true)

@@ -292,6 +292,25 @@ fn ninety_seconds_of_silence_end_a_connection() {
     assert!(world.close(conn).is_empty());
 }
 
+/// A client that keeps its connection with WebSocket pings alone is not silent (contract wire-core §7.1).
+#[test]
+fn signs_of_life_that_are_no_frames_count() {
+    let clients = clients(1);
+    let mut world = world(&clients);
+    let conn = world.login(&clients[0]);
+    for _ in 0..5 {
+        world.pass(80_000);
+        assert!(world.step(Event::Alive { conn }).is_empty());
+    }
+    assert!(closes(&world.pass(89_999), conn).is_empty());
+    assert_eq!(closes(&world.pass(1), conn), [4002]);
+    // It authenticates nobody.
+    let (late, _) = world.open();
+    world.pass(9_000);
+    world.step(Event::Alive { conn: late });
+    assert_eq!(closes(&world.pass(1_000), late), [4001]);
+}
+
 #[test]
 fn pong_echoes_n() {
     let clients = clients(1);

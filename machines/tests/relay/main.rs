@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod connect;
+mod damage;
 mod delivery;
 mod determinism;
 mod presence;

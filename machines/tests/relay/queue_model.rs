@@ -304,7 +304,7 @@ impl Model {
     fn position(&self, (from, id): &Key) -> Option<Position> {
         let row = |table, key: &[u8]| self.world.base.get(table, key).unwrap();
         let seat = row(SEAT, &seat_key(&self.world.team_id(), from))?;
-        let seat = Seat(u64::from_be_bytes(seat.try_into().unwrap()));
+        let seat = Seat::decode(&seat).unwrap();
         let seen = row(SEEN, &seen_key(seat, IdKey::from(id)))?;
         Some(SeenRow::decode(&seen).unwrap().position)
     }

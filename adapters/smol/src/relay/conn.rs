@@ -14,8 +14,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The longest that a connection over its budget is not read, in milliseconds.
+/// The longest that a connection over its budget is not read, in milliseconds, when what it says is small.
 const HOLD_BACK_MS: u64 = 250;
+/// The longest in any case.
+const HOLD_BACK_MOST_MS: u64 = 5_000;
 
 /// One connection.
 #[derive(Debug)]
@@ -26,6 +28,10 @@ pub(super) struct Conn {
     phase: Mutex<Phase>,
     /// The size limit of a message before `hello`.
     preauth_bytes: usize,
+    /// What one machine may say in a minute.
+    bytes_per_minute: u64,
+    /// Bytes of the latest message.
+    latest_bytes: AtomicUsize,
     /// Nothing is read before this: a millisecond of the monotonic clock.
     read_after_ms: AtomicU64,
 }
@@ -40,15 +46,17 @@ enum Phase {
 }
 
 impl Conn {
-    fn new(id: ConnId, place: Place, total: Arc<AtomicUsize>, preauth_bytes: usize) -> Self {
+    fn new(id: ConnId, place: Place, conns: &Conns) -> Self {
         let address = place.address().to_owned();
         let phase = Mutex::new(Phase::Preauth { _place: place });
         Self {
             id,
             address,
-            outbox: Outbox::new(total),
+            outbox: Outbox::new(Arc::clone(&conns.total)),
             phase,
-            preauth_bytes,
+            preauth_bytes: conns.preauth_bytes,
+            bytes_per_minute: conns.bytes_per_minute,
+            latest_bytes: AtomicUsize::new(0),
             read_after_ms: AtomicU64::new(0),
         }
     }
@@ -78,10 +86,19 @@ impl Conn {
         }
     }
 
-    /// Its machine is over a budget: nothing more is read for `wait_ms`, a quarter of a second at most. Each frame costs a
-    /// signature check before it can be refused, so that a flood is held back where it comes in.
+    /// A message came, of so many bytes.
+    pub(super) fn heard(&self, bytes: usize) {
+        self.latest_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Its machine is over a budget: nothing more is read for `wait_ms`. Each frame is parsed and its signature checked
+    /// before it can be refused, so that a flood is held back where it comes in: for a quarter of a second at most, and for
+    /// the time in which its budget pays for what was refused.
     pub(super) fn hold_back(&self, wait_ms: u64) {
-        let until = clock::mono().plus(wait_ms.min(HOLD_BACK_MS));
+        let latest = self.latest_bytes.load(Ordering::Relaxed) as u64;
+        let paid_ms = latest.saturating_mul(60_000) / self.bytes_per_minute.max(1);
+        let most = HOLD_BACK_MS.max(paid_ms).min(HOLD_BACK_MOST_MS);
+        let until = clock::mono().plus(wait_ms.min(most));
         self.read_after_ms.fetch_max(until.0, Ordering::Relaxed);
     }
 
@@ -102,12 +119,14 @@ pub(super) struct Conns {
     open: Mutex<BTreeMap<ConnId, Arc<Conn>>>,
     total: Arc<AtomicUsize>,
     preauth_bytes: usize,
+    bytes_per_minute: u64,
 }
 
 impl Conns {
     pub(super) fn new(limits: &Limits) -> Self {
         let preauth_bytes = usize::try_from(limits.pre_auth_frame_bytes).unwrap_or(usize::MAX);
-        Self { open: Mutex::default(), total: Arc::default(), preauth_bytes }
+        let bytes_per_minute = limits.bytes_per_minute;
+        Self { open: Mutex::default(), total: Arc::default(), preauth_bytes, bytes_per_minute }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ConnId, Arc<Conn>>> {
@@ -116,7 +135,7 @@ impl Conns {
 
     /// Adds a connection.
     pub(super) fn open(&self, id: ConnId, place: Place) -> Arc<Conn> {
-        let conn = Arc::new(Conn::new(id, place, Arc::clone(&self.total), self.preauth_bytes));
+        let conn = Arc::new(Conn::new(id, place, self));
         self.lock().insert(id, Arc::clone(&conn));
         conn
     }
@@ -170,5 +189,19 @@ mod tests {
         assert!(conn.authenticated().is_some());
         conn.outbox.close(1001);
         assert!(conn.authenticated().is_none(), "a closing connection is not resumed");
+    }
+
+    #[test]
+    fn a_flood_of_large_frames_is_held_back_for_as_long_as_they_cost() {
+        let places = Places::new(&Limits::default());
+        let conns = Conns::new(&Limits::default());
+        for (bytes, wait_ms, most) in [(200, u64::MAX, 250), (1 << 20, u64::MAX, 1_875), (1 << 20, 30, 30)] {
+            let conn = conns.open(ConnId(1), places.take("a").unwrap());
+            assert_eq!(conn.held_back(), None);
+            conn.heard(bytes);
+            conn.hold_back(wait_ms);
+            let held = conn.held_back().map_or(0, |held| held.as_millis());
+            assert!(held <= most && held * 2 > most, "{held} of {most}");
+        }
     }
 }

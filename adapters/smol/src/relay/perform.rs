@@ -66,9 +66,9 @@ impl Performer {
 
     /// Drops a socket that fell behind (`§7`, "Limits").
     fn drop_slow(&self, conn: &Conn, reason: Slow) {
-        conn.outbox.abort();
         self.shared.metrics.slow(reason);
         self.shared.log.warn("conn.slow", &[("reason", reason.as_str().into())]);
+        conn.outbox.abort();
     }
 
     fn close(&mut self, id: ConnId, code: u16) {
@@ -152,6 +152,11 @@ impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
             Effect::Log(log) => match log {
                 Log::QueueFull => self.shared.log.warn("queue.full", &[]),
                 Log::TeamCreated => self.shared.log.info("team.created", &[]),
+                Log::Damaged { table, rows, lost } => {
+                    self.shared.metrics.internal("row");
+                    let fields = [("table", table.into()), ("rows", rows.into()), ("lost", lost.into())];
+                    self.shared.log.error("store.damaged", &fields);
+                }
             },
             Effect::Stopped => return Flow::Stop,
         }

@@ -5,9 +5,11 @@
 //! with a thousand envelopes a second that is a good part of what an envelope costs. Here a worker that has nothing to
 //! run waits for its sockets itself, and runs what they woke.
 
+use crate::clock;
 use async_executor::Executor;
+use futures_lite::future;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
@@ -20,14 +22,20 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// Sockets told of at once.
 const EVENTS: usize = 256;
+/// Between two glances of the tasks themselves.
+const GLANCE_MICROS: u64 = 1_000;
 /// The key of the wake-up.
 const WAKE: u64 = 0;
+/// A timeout that does not wait.
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The pollers of all workers.
 #[derive(Clone, Debug)]
 pub(super) struct Pollers {
     all: Arc<[Arc<Poller>]>,
     next: Arc<AtomicUsize>,
+    /// When a task glanced last.
+    glanced_micros: Arc<AtomicU64>,
 }
 
 /// One worker's.
@@ -88,7 +96,7 @@ impl Pollers {
     pub(super) fn new(workers: usize) -> io::Result<Self> {
         let all =
             (0..workers.max(1)).map(|_| Poller::new().map(Arc::new)).collect::<io::Result<Arc<[_]>>>()?;
-        Ok(Self { all, next: Arc::default() })
+        Ok(Self { all, next: Arc::default(), glanced_micros: Arc::default() })
     }
 
     /// The poller of each worker.
@@ -106,10 +114,31 @@ impl Pollers {
         let key = poller.next.fetch_add(1, Ordering::Relaxed);
         let ready = Arc::<Ready>::default();
         poller.sockets().insert(key, Arc::clone(&ready));
-        let watched = Watched { stream, ready, poller, key };
+        let watched = Watched { stream, ready, poller, pollers: self.clone(), key };
         let all = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&watched.poller.epoll, &watched.stream, EventData::new_u64(key), all)?;
         Ok(watched)
+    }
+
+    /// Wakes what is ready now, for a task that has worked for long: a worker asks for its sockets only after some
+    /// hundred turns of tasks, or when there is none to run.
+    fn glance(&self) {
+        let now = clock::mono_micros();
+        let last = self.glanced_micros.load(Ordering::Relaxed);
+        let relaxed = Ordering::Relaxed;
+        if now.saturating_sub(last) >= GLANCE_MICROS
+            && self.glanced_micros.compare_exchange(last, now, relaxed, relaxed).is_ok()
+        {
+            let (mut events, mut wakers) = (Vec::with_capacity(EVENTS), Vec::new());
+            for poller in self.all.iter() {
+                poller.ask(Some(&NOW), &mut events, &mut wakers);
+                if events.iter().any(|event| event.data.u64() == WAKE) {
+                    // Told once: it was for the worker, which may be waiting for it.
+                    poller.rouse();
+                }
+                wakers.drain(..).for_each(Waker::wake);
+            }
+        }
     }
 }
 
@@ -119,6 +148,7 @@ pub(super) struct Watched {
     stream: TcpStream,
     ready: Arc<Ready>,
     poller: Arc<Poller>,
+    pollers: Pollers,
     key: u64,
 }
 
@@ -131,6 +161,12 @@ impl Watched {
     /// less than its buffer.
     pub(super) async fn readable(&self) {
         self.ready.wait(READ).await;
+    }
+
+    /// Lets the other sockets have their turn, those included that became ready meanwhile.
+    pub(super) async fn others(&self) {
+        self.pollers.glance();
+        future::yield_now().await;
     }
 
     /// Waits until there may be room, after a write that found none.
@@ -186,12 +222,22 @@ impl Poller {
     /// Waits until a socket is ready or somebody wakes this; not at all when somebody has already.
     fn wait(&self, events: &mut Vec<epoll::Event>, wakers: &mut Vec<Waker>) {
         self.waiting.store(true, Ordering::SeqCst);
-        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-        let timeout = self.woken.load(Ordering::SeqCst).then_some(&now);
+        let timeout = self.woken.load(Ordering::SeqCst).then_some(&NOW);
+        self.ask(timeout, events, wakers);
+        self.waiting.store(false, Ordering::SeqCst);
+    }
+
+    /// Ends the worker's wait, or its next one.
+    fn rouse(&self) {
+        // Told of every change, so it is never read; it is full after 2^64 of them.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
+    /// Asks for sockets that are ready; their wakers.
+    fn ask(&self, timeout: Option<&Timespec>, events: &mut Vec<epoll::Event>, wakers: &mut Vec<Waker>) {
         events.clear();
         // Interrupted, at worst: asked again at once.
         let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), timeout);
-        self.waiting.store(false, Ordering::SeqCst);
         if events.is_empty() {
             return;
         }
@@ -221,8 +267,7 @@ impl Wake for Poller {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.woken.swap(true, Ordering::SeqCst) && self.waiting.load(Ordering::SeqCst) {
-            // Told of every change, so it is never read; it is full after 2^64 of them.
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+            self.rouse();
         }
     }
 }
@@ -330,6 +375,51 @@ mod tests {
             ask.send_blocking(n).unwrap();
             assert_eq!(told.recv_blocking().unwrap(), n + 1);
         }
+        stop.close();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+
+    /// One worker, and a task that never waits: a socket that becomes ready meanwhile is served all the same.
+    #[test]
+    fn a_task_that_works_for_long_leaves_sockets_their_turn() {
+        const ROUNDS: usize = 100;
+        let (pollers, executor) = (Pollers::new(1).unwrap(), Arc::new(Executor::new()));
+        let (stop, threads) = work(&pollers, &executor);
+        let (mut client, server) = pair();
+        let (watched, (_far, near)) = (pollers.watch(server).unwrap(), pair());
+        let busy = pollers.watch(near).unwrap();
+        executor
+            .spawn(async move {
+                let mut byte = [0];
+                loop {
+                    match watched.get_ref().read(&mut byte) {
+                        Ok(0) => return,
+                        Ok(_) => drop(watched.get_ref().write(&byte)),
+                        Err(_) => watched.readable().await,
+                    }
+                }
+            })
+            .detach();
+        let (tell, done) = async_channel::bounded(1);
+        client.write_all(b"x").unwrap();
+        client.read_exact(&mut [0]).unwrap();
+        executor
+            .spawn(async move {
+                for _ in 0..ROUNDS {
+                    std::thread::sleep(Duration::from_millis(3));
+                    busy.others().await;
+                }
+                tell.send(()).await.unwrap();
+            })
+            .detach();
+        let mut served = 0;
+        while done.is_empty() {
+            client.write_all(b"x").unwrap();
+            client.read_exact(&mut [0]).unwrap();
+            served += 1;
+        }
+        assert!(served > ROUNDS / 10, "{served}");
+        drop(client);
         stop.close();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     }

@@ -45,6 +45,10 @@ impl Watched {
         let _ = self.0.readable().await;
     }
 
+    pub(super) async fn others(&self) {
+        futures_lite::future::yield_now().await;
+    }
+
     pub(super) async fn writable(&self) {
         let _ = self.0.writable().await;
     }

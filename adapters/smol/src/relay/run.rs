@@ -93,6 +93,8 @@ fn refuse(text: &str) -> u8 {
         "stop it first, or name another store with --db."
     } else if text.contains("tls") {
         "correct --tls-cert and --tls-key."
+    } else if text.contains("corrupted") {
+        "the file of --db or its journal is damaged. Keep a copy of all three files, and restore a backup."
     } else {
         "check that the folder of --db exists, has room and is yours."
     };

@@ -14,6 +14,7 @@ use async_io::Timer;
 use futures_lite::future;
 use messaging_machines::relay::io::{Event, Unreadable};
 use messaging_proto::frame::{ClientFrame, Parsed, Received};
+use messaging_proto::time::Mono;
 use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -23,8 +24,12 @@ use std::time::{Duration, Instant};
 const CHUNK_BYTES: usize = 16 * 1024;
 /// Gathered from the outbox before it is written.
 const WRITE_BYTES: usize = 32 * 1024;
-/// Messages of one connection before others get their turn.
-const TURN_MESSAGES: usize = 16;
+/// Bytes of messages of one connection before others get their turn: what they cost goes by bytes.
+const TURN_BYTES: usize = 64 * 1024;
+/// A message counts as this many at least.
+const MESSAGE_BYTES: usize = TURN_BYTES / 16;
+/// A sign of life that is no message is passed on no more often than this, in milliseconds.
+const ALIVE_MS: u64 = 1_000;
 /// How long a closing connection may take to send what waits.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the peer may take then to answer the close.
@@ -75,6 +80,10 @@ struct Socket<'a> {
     reading: bool,
     /// The kernel had no more than the last chunk.
     drained: bool,
+    /// Bytes of messages since the others had their turn.
+    turn: usize,
+    /// When the machine last heard of a sign of life that is no message.
+    alive: Option<Mono>,
 }
 
 /// Serves a connection from its upgrade to its end. `early` are bytes that came with the upgrade.
@@ -106,6 +115,8 @@ pub(super) async fn serve(
         close_by: None,
         reading: true,
         drained: false,
+        turn: 0,
+        alive: None,
     };
     match socket.run(early).await {
         End::Linger => linger(&mut wire).await,
@@ -120,15 +131,13 @@ impl Socket<'_> {
     async fn run(mut self, early: Vec<u8>) -> End {
         let mut heard = self.cut(&early);
         drop(early);
-        let mut turn = 0;
         loop {
-            turn += heard.len();
-            if turn >= TURN_MESSAGES {
-                turn = 0;
-                future::yield_now().await;
-            }
             if let Err(end) = self.report(heard).await {
                 return end;
+            }
+            if self.turn >= TURN_BYTES {
+                self.turn = 0;
+                self.wire.others().await;
             }
             if let Some(end) = self.write().await {
                 return end;
@@ -152,7 +161,7 @@ impl Socket<'_> {
             heard = match self.read() {
                 Ok(Some(heard)) => heard,
                 Ok(None) => {
-                    turn = 0;
+                    self.turn = 0;
                     // Without a word of new input, there is none.
                     self.drained &= !self.wait().await;
                     Vec::new()
@@ -194,6 +203,8 @@ impl Socket<'_> {
             match self.reader.take(&mut chunk, limit) {
                 Ok(None) => {}
                 Ok(Some(Got::Text(text))) => {
+                    self.turn += text.len().max(MESSAGE_BYTES);
+                    self.conn.heard(text.len());
                     // Nothing is heard behind a close.
                     if self.conn.outbox.ending().is_none() {
                         heard.push(Event::Frame { conn, frame: Box::new(Received::parse(text, limit)) });
@@ -203,8 +214,11 @@ impl Socket<'_> {
                     self.reading = false;
                     heard.push(Event::Unreadable { conn, why: Unreadable::Binary });
                 }
-                Ok(Some(Got::Ping(payload))) => self.pong = Some(payload),
-                Ok(Some(Got::Pong)) => {}
+                Ok(Some(Got::Ping(payload))) => {
+                    self.pong = Some(payload);
+                    heard.extend(self.alive());
+                }
+                Ok(Some(Got::Pong)) => heard.extend(self.alive()),
                 Ok(Some(Got::Close(code))) => {
                     self.reading = false;
                     self.peer_closed = Some(ws::answer(code));
@@ -221,6 +235,16 @@ impl Socket<'_> {
             }
         }
         heard
+    }
+
+    /// What the machine hears of a WebSocket ping or pong, now and then: its client is there.
+    fn alive(&mut self) -> Option<Event> {
+        let now = clock::mono();
+        let recently = self.alive.is_some_and(|at| now.since(at) < ALIVE_MS);
+        (!recently).then(|| {
+            self.alive = Some(now);
+            Event::Alive { conn: self.conn.id }
+        })
     }
 
     async fn report(&self, heard: Vec<Event>) -> Result<(), End> {

@@ -32,6 +32,8 @@ const HELLO: u64 = 1;
 const FLOOD: u64 = 2;
 /// A ping with this `n` is answered once everything before it left.
 const MARK: u64 = 3;
+/// A ping with this `n` is answered with the number of signs of life that were no frames.
+const ALIVE: u64 = 4;
 /// A ping from this `n` on is stored before its pong.
 const STORE: u64 = 1_000;
 
@@ -39,6 +41,7 @@ const STORE: u64 = 1_000;
 #[derive(Default)]
 struct Fake {
     open: BTreeSet<u64>,
+    alive: u64,
 }
 
 impl Machine for Fake {
@@ -85,6 +88,10 @@ impl Machine for Fake {
                                     out.push(Effect::Send { conn, frame });
                                 }
                             }
+                            ALIVE => {
+                                let frame = RelayFrame::Ping { n: Some(self.alive) };
+                                out.push(Effect::Send { conn, frame });
+                            }
                             MARK => out.push(Effect::Mark { conn }),
                             n if n >= STORE => store.put(T, &n.to_be_bytes(), b"x"),
                             _ => {}
@@ -120,6 +127,7 @@ impl Machine for Fake {
                 }
                 out.push(Effect::Stopped);
             }
+            Event::Alive { .. } => self.alive += 1,
             Event::Start | Event::Timer => {}
         }
         Ok(())

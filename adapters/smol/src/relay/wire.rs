@@ -106,6 +106,11 @@ impl Wire {
         self.stream.readable().await;
     }
 
+    /// Lets the other connections have their turn.
+    pub(super) async fn others(&self) {
+        self.stream.others().await;
+    }
+
     /// Waits for room.
     pub(super) async fn writable(&self) {
         self.stream.writable().await;

@@ -27,8 +27,10 @@ mod copy;
 mod examine;
 #[cfg(test)]
 pub(crate) mod fault;
+mod held;
 mod journal;
 mod layers;
+pub(crate) mod library;
 mod open;
 mod reader;
 #[cfg(test)]

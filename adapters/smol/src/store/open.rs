@@ -1,12 +1,11 @@
 //! Opening a store: whether it is one of ours, and of which generation (`messaging/1 §8.8`).
 
+use super::held::Held;
 use super::journal::{self, Journal};
 use super::layers::{Checkpoint, Inner};
-use super::{META, RedbStore, StoreFault, table};
+use super::{META, RedbStore, StoreFault, library, table};
 use messaging_machines::store::{Table, Writes};
-use redb::{
-    Builder, Database, DatabaseError, ReadableDatabase, StorageBackend, TableHandle, backends::FileBackend,
-};
+use redb::{Builder, Database, DatabaseError, ReadableDatabase, TableHandle, backends::FileBackend};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -84,8 +83,7 @@ impl Location {
         if let Some(faults) = &self.faults {
             return builder.create_with_backend(faults.over(file));
         }
-        let backend: FileBackend = file;
-        create(builder, backend)
+        builder.create_with_backend(file)
     }
 
     /// Opens the journal's files, making them where there are none.
@@ -107,10 +105,6 @@ impl Location {
         }
         Ok(Box::new(file))
     }
-}
-
-fn create(builder: &Builder, backend: impl StorageBackend) -> Result<Database, DatabaseError> {
-    builder.create_with_backend(backend)
 }
 
 /// Why a store is not ours to open; nothing in it was changed.
@@ -169,14 +163,6 @@ enum Guard {
     File,
     /// The same, of a store that was there before.
     Same,
-}
-
-/// Opens a database that may be damaged anywhere: redb panics on some of what it finds in one.
-fn whole(open: impl FnOnce() -> Result<Database, DatabaseError>) -> Result<Database, OpenError> {
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(open)) {
-        Ok(opened) => Ok(opened?),
-        Err(_) => Err(OpenError::Fault(StoreFault("corrupted"))),
-    }
 }
 
 impl Guard {
@@ -255,14 +241,22 @@ impl RedbStore {
         }
         let mut builder = Builder::new();
         builder.set_cache_size(options.cache_bytes);
-        let db = whole(|| guard.open(builder, |builder| location.create(builder, file), new));
-        let db = db.map_err(|error| guard.judge(error))?;
+        let (db, fresh, mut commits) = library::opening(|| {
+            if !new {
+                // §8.8 Opening: a store that is refused is not changed.
+                let copy = FileBackend::new(file.try_clone().map_err(io_fault)?)?;
+                check(&builder.create_with_backend(Held::new(copy).map_err(io_fault)?)?, schema)?;
+            }
+            let db = guard.open(builder, |builder| location.create(builder, file), new)?;
+            let fresh = check(&db, schema)?;
+            let commits = Self::read_commits(&db)?;
+            Ok((db, fresh, commits))
+        })
+        .map_err(|error| guard.judge(error))?;
         let file = (guard != Guard::None).then(|| file_id(location.path())).flatten();
         if new {
             crate::files::sync_folder(location.path()).map_err(io_fault)?;
         }
-        let fresh = check(&db, schema)?;
-        let mut commits = Self::read_commits(&db)?;
         let inner = Arc::new(Inner::new(db));
         if fresh {
             let records =

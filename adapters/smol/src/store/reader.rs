@@ -1,7 +1,7 @@
 //! Reading what is durable: the journal's rows over one cached read transaction of redb.
 
 use super::layers::Layers;
-use super::{Bytes, RedbStore, StoreFault, table};
+use super::{Bytes, RedbStore, StoreFault, library, table};
 use messaging_machines::store::{Base, Range, Row, StoreDown, Table, Writes};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableDatabase, TableError};
 use std::borrow::Cow;
@@ -69,8 +69,8 @@ impl Reader {
         self.store.unsettled() || self.store.inner.layers().frozen.is_some()
     }
 
-    fn noted<T>(&self, result: Result<T, StoreFault>) -> Result<T, StoreDown> {
-        result.map_err(|fault| {
+    fn noted<T>(&self, read: impl FnOnce() -> Result<T, StoreFault>) -> Result<T, StoreDown> {
+        library::reading(read).map_err(|fault| {
             self.fault.set(Some(fault));
             StoreDown
         })
@@ -199,14 +199,14 @@ where
 
 impl Base for Reader {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreDown> {
-        self.noted(self.try_get(table, key))
+        self.noted(|| self.try_get(table, key))
     }
 
     fn range(&self, table: Table, range: Range<'_>) -> Result<Vec<Row>, StoreDown> {
         if is_empty(range.from, range.to) {
             return Ok(Vec::new());
         }
-        self.noted(self.try_range(table, range))
+        self.noted(|| self.try_range(table, range))
     }
 }
 

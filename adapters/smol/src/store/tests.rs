@@ -1,5 +1,7 @@
 //! The store on real files, failures included.
 
+mod refused;
+
 use super::fault::{Failure, Faults};
 use super::*;
 use messaging_machines::store::{Base, MemoryBase, Range, Txn};

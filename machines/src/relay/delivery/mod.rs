@@ -128,6 +128,16 @@ impl Deliveries {
         Some(flight)
     }
 
+    /// An envelope is lost: its row does not read.
+    pub(super) fn lose(&mut self, to: Seat, from: Seat, position: Position) {
+        let window = self.links.get(&to).and_then(|link| link.windows.get(&from));
+        let flight =
+            window.and_then(|window| window.flights.iter().find(|(_, one)| one.position == position));
+        if let Some(id) = flight.map(|(id, _)| *id) {
+            self.release(to, from, id);
+        }
+    }
+
     /// Nothing of a removed sender is delivered any more, on any link.
     pub(super) fn forget_sender(&mut self, from: Seat) {
         for (to, link) in &mut self.links {

@@ -125,11 +125,12 @@ impl Fill {
             }
             cost += 1;
             window.next = Position(position.0 + 1);
+            let Some(order) = order else { continue };
             // §7: what has ended is not delivered, even before the purge comes by.
             if order.exp <= step.wall {
                 continue;
             }
-            let Some(text) = queue::text(txn, position)? else { continue };
+            let Some(text) = queue::text(txn, to, from, position)? else { continue };
             let flight =
                 Flight { position, size: order.size, exp: order.exp, tries: 0, due: step.mono.plus(wait_ms) };
             due.insert((flight.due, to, position, from, order.id));

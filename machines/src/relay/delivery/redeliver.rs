@@ -35,7 +35,7 @@ impl Deliveries {
             let next = step.mono.plus(backoff(self.redeliver_min_ms, max, flight.tries).max(1));
             flight.due = next;
             self.due.insert((next, to, position, from, id));
-            if send && let Some(text) = queue::text(txn, position)? {
+            if send && let Some(text) = queue::text(txn, to, from, position)? {
                 link.send(text, out);
             }
         }

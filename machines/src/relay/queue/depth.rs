@@ -69,10 +69,14 @@ impl Depth {
             let range = Range { from: Bound::Excluded(&last), to: to_bound, reverse: false, limit: PAGE };
             let rows = txn.range(ORDER, range)?;
             for (key, row) in &rows {
-                let (_, from, _) = order_of(key).ok_or(StoreDown)?;
-                let order = OrderRow::decode(row).ok_or(StoreDown)?;
-                if now.is_none_or(|now| order.exp > now) {
-                    depth.add(from, order.size);
+                let Some((_, from, _)) = order_of(key) else { continue };
+                let order = OrderRow::decode(row);
+                if order.is_none() {
+                    txn.damaged(ORDER, key);
+                }
+                // A damaged one counts until it is cleared away.
+                if now.is_none_or(|now| order.is_none_or(|order| order.exp > now)) {
+                    depth.add(from, order.map_or(0, |order| order.size));
                 }
             }
             match rows.into_iter().last() {
@@ -129,7 +133,7 @@ impl Queue {
         let from = Bound::Included(self.passed.as_slice());
         let next = txn.range(EXPIRY, Range { from, to: Bound::Unbounded, reverse: false, limit: 1 })?;
         match next.first() {
-            Some((key, _)) => Ok(expiry_of(key).ok_or(StoreDown)?.0 <= now),
+            Some((key, _)) => Ok(expiry_of(key).is_none_or(|(exp, ..)| exp <= now)),
             None => Ok(false),
         }
     }

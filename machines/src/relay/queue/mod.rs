@@ -6,6 +6,7 @@
 mod depth;
 mod purge;
 mod read;
+pub(super) mod recount;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -75,15 +76,21 @@ impl Queue {
     /// The queue as the store holds it. Reads a few rows, however long the queue is.
     pub(super) fn start(step: &Step, txn: &Txn<'_>) -> Result<Self, StoreDown> {
         let counts = match txn.get(COUNT, COUNT_QUEUE)? {
-            Some(row) => QueueCounts::decode(&row).ok_or(StoreDown)?,
+            Some(row) => match QueueCounts::decode(&row) {
+                Some(counts) => counts,
+                None => {
+                    txn.damaged(COUNT, COUNT_QUEUE);
+                    recount::queue(txn)?
+                }
+            },
             None => QueueCounts::default(),
         };
         // Bounded by the machines removed but not yet swept.
         let sweeping = txn
             .prefix(SWEEP, &[], usize::MAX)?
             .into_iter()
-            .map(|(key, _)| key.try_into().map(u64::from_be_bytes).map(Seat).map_err(|_| StoreDown))
-            .collect::<Result<BTreeSet<Seat>, StoreDown>>()?;
+            .filter_map(|(key, _)| key.try_into().map(u64::from_be_bytes).map(Seat).ok())
+            .collect::<BTreeSet<Seat>>();
         Ok(Self {
             counts,
             depths: BTreeMap::new(),
@@ -103,7 +110,10 @@ impl Queue {
         id: IdKey,
     ) -> Result<Lookup, StoreDown> {
         let Some(row) = txn.get(SEEN, &seen_key(from, id))? else { return Ok(Lookup::Fresh) };
-        let seen = SeenRow::decode(&row).ok_or(StoreDown)?;
+        let Some(seen) = SeenRow::decode(&row) else {
+            txn.damaged(SEEN, &seen_key(from, id));
+            return Ok(Lookup::Fresh);
+        };
         // §7 Dedupe: until `exp + clockSkewMs`.
         Ok(if now < seen.exp.plus(CLOCK_SKEW_MS) { Lookup::Taken(seen) } else { Lookup::Stale(seen) })
     }
@@ -160,10 +170,13 @@ impl Queue {
         from: Seat,
         position: Position,
     ) -> Result<Option<OrderRow>, StoreDown> {
-        match txn.get(ORDER, &order_key(to, from, position))? {
-            Some(row) => OrderRow::decode(&row).map(Some).ok_or(StoreDown),
-            None => Ok(None),
+        let key = order_key(to, from, position);
+        let Some(row) = txn.get(ORDER, &key)? else { return Ok(None) };
+        let order = OrderRow::decode(&row);
+        if order.is_none() {
+            txn.damaged(ORDER, &key);
         }
+        Ok(order)
     }
 
     /// Deletes an envelope that waits. Its id stays taken.

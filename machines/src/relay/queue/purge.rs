@@ -6,7 +6,7 @@
 use super::{Dropped, Queue};
 use crate::machine::Step;
 use crate::relay::schema::{
-    EXPIRY, ExpiryKey, PlaceRow, SEEN, expiry_key, expiry_of, expiry_start, seen_key,
+    EXPIRY, ExpiryKey, PlaceRow, SEEN, SeenRow, expiry_key, expiry_of, expiry_start, seen_key,
 };
 use crate::store::{Range, Row, StoreDown, Txn};
 use messaging_proto::limits::CLOCK_SKEW_MS;
@@ -52,9 +52,23 @@ impl Queue {
         let rows = between(txn, Bound::Included(&self.passed), &ended)?;
         let mut dropped = Vec::new();
         for (key, row) in &rows {
-            let (exp, from, id) = expiry_of(key).ok_or(StoreDown)?;
-            let place = PlaceRow::decode(row).ok_or(StoreDown)?;
-            if let Some(order) = self.waiting(txn, place.to, from, place.position)? {
+            let Some((exp, from, id)) = expiry_of(key) else {
+                txn.damaged(EXPIRY, key);
+                txn.delete(EXPIRY, key);
+                continue;
+            };
+            let place = match PlaceRow::decode(row) {
+                Some(place) => Some(place),
+                None => {
+                    txn.damaged(EXPIRY, key);
+                    let seen = txn.get(SEEN, &seen_key(from, id))?;
+                    let seen = seen.as_deref().and_then(SeenRow::decode);
+                    seen.map(|seen| PlaceRow { to: seen.to, position: seen.position })
+                }
+            };
+            if let Some(place) = place
+                && let Some(order) = self.waiting(txn, place.to, from, place.position)?
+            {
                 self.delete(txn, place.to, from, place.position, order.size);
                 dropped.push(Dropped { to: place.to, from, id });
             }
@@ -87,9 +101,10 @@ impl Queue {
         let end = expiry_start(Wall(old.saturating_add(1))).min(self.passed);
         let rows = between(txn, Bound::Unbounded, &end)?;
         for (key, _) in &rows {
-            let (_, from, id) = expiry_of(key).ok_or(StoreDown)?;
             txn.delete(EXPIRY, key);
-            txn.delete(SEEN, &seen_key(from, id));
+            if let Some((_, from, id)) = expiry_of(key) {
+                txn.delete(SEEN, &seen_key(from, id));
+            }
         }
         Ok((rows.len() as u64, rows.len() == BUDGET))
     }
@@ -99,7 +114,7 @@ impl Queue {
         let passed = self.passed;
         let first = |from: Bound<&[u8]>| -> Result<Option<Wall>, StoreDown> {
             let rows = txn.range(EXPIRY, Range { from, to: Bound::Unbounded, reverse: false, limit: 1 })?;
-            rows.first().map(|(key, _)| expiry_of(key).map(|(exp, ..)| exp).ok_or(StoreDown)).transpose()
+            Ok(rows.first().map(|(key, _)| expiry_of(key).map_or(Wall(0), |(exp, ..)| exp)))
         };
         self.purge_at = None;
         if let Some(exp) = first(Bound::Included(&passed))? {

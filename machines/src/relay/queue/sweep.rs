@@ -51,11 +51,14 @@ impl Queue {
     /// One step for one machine; whether it is finished.
     fn sweep_one(&mut self, txn: &mut Txn<'_>, seat: Seat) -> Result<bool, StoreDown> {
         let Some(row) = txn.get(SWEEP, &seat_prefix(seat))? else { return Ok(true) };
-        let mut row = SweepRow::decode(&row).ok_or(StoreDown)?;
         let mut left = BUDGET;
         if !self.clear(txn, &seat_prefix(seat), &mut left)? {
             return Ok(false);
         }
+        let Some(mut row) = SweepRow::decode(&row) else {
+            txn.damaged(SWEEP, &seat_prefix(seat));
+            return Ok(true);
+        };
         let team = prefix_end(row.team.as_bytes());
         let start = seat_key(&row.team, &row.done);
         let range = Range {
@@ -66,8 +69,9 @@ impl Queue {
         };
         let others = txn.range(SEAT, range)?;
         for (key, other) in &others {
-            let other = other.as_slice().try_into().map(u64::from_be_bytes).map_err(|_| StoreDown)?;
-            if !self.clear(txn, &pair_prefix(Seat(other), seat), &mut left)? {
+            if let Some(other) = Seat::decode(other)
+                && !self.clear(txn, &pair_prefix(other, seat), &mut left)?
+            {
                 txn.put(SWEEP, &seat_prefix(seat), &row.encode());
                 return Ok(false);
             }
@@ -83,9 +87,9 @@ impl Queue {
         let enough = rows.len() < *left;
         *left -= rows.len();
         for (key, row) in rows {
-            let (to, from, position) = order_of(&key).ok_or(StoreDown)?;
-            let order = OrderRow::decode(&row).ok_or(StoreDown)?;
-            self.delete(txn, to, from, position, order.size);
+            let Some((to, from, position)) = order_of(&key) else { continue };
+            let size = OrderRow::decode(&row).map_or(0, |order| order.size);
+            self.delete(txn, to, from, position, size);
         }
         Ok(enough)
     }

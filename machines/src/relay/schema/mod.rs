@@ -14,9 +14,10 @@
 //! | `relay.presence` | seat | [`PresenceRow`] |
 //! | `relay.sweep` | seat | [`SweepRow`]: a removed machine whose envelopes are not all deleted yet |
 //!
-//! Integers are big-endian, so keys sort as numbers. Values begin with a version byte, texts excepted. A queued
-//! envelope is one `relay.envelope` row, appended in the order of arrival, and one small `relay.order` row, by
-//! which a recipient's queue is counted and read per sender without touching the texts.
+//! Integers are big-endian, so keys sort as numbers. Values begin with a version byte and end with a sum (`codec`), entries of
+//! a roster excepted: their chain of hashes is checked instead. What becomes of a row that does not read is `damage`'s to
+//! say. A queued envelope is one `relay.envelope` row, appended in the order of arrival, and one small `relay.order` row,
+//! by which a recipient's queue is counted and read per sender without touching the texts.
 
 mod codec;
 pub mod opening;
@@ -164,6 +165,14 @@ pub fn order_of(key: &[u8]) -> Option<(Seat, Seat, Position)> {
 #[must_use]
 pub fn seen_key(from: Seat, id: IdKey) -> [u8; 24] {
     codec::join(&[&from.0.to_be_bytes(), &id.0])
+}
+
+/// The parts of a key in [`SEEN`].
+#[must_use]
+pub fn seen_of(key: &[u8]) -> Option<(Seat, IdKey)> {
+    let mut key = codec::Cursor::new(key);
+    let parts = (Seat(key.u64()?), IdKey(key.array()?));
+    key.end(parts)
 }
 
 /// Key in [`EXPIRY`].

@@ -1,13 +1,11 @@
-//! The values of the relay's tables. Reading one that is not of its form gives nothing.
+//! The values of the relay's tables. Reading one that is damaged, or not of its form, gives nothing.
 
-use super::codec::{Cursor, join};
+use super::codec::{Cursor, seal, seal_text};
 use super::{IdKey, Position, Print, Seat};
 use messaging_proto::hash::{Hash, RealmId};
 use messaging_proto::key::MachineId;
 use messaging_proto::realm::Head;
 use messaging_proto::time::Wall;
-
-const V: u8 = 1;
 
 /// How many teams there are, and the seat that is given next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,15 +25,14 @@ impl Default for TeamCounts {
 impl TeamCounts {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 17] {
-        join(&[&[V], &self.teams.to_be_bytes(), &self.next_seat.to_be_bytes()])
+    pub fn encode(&self) -> [u8; 21] {
+        seal(&[&self.teams.to_be_bytes(), &self.next_seat.to_be_bytes()])
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::new(row);
-        row.version(V)?;
+        let mut row = Cursor::value(row)?;
         let counts = Self { teams: row.u64()?, next_seat: row.u64()? };
         row.end(counts)
     }
@@ -57,9 +54,8 @@ pub struct QueueCounts {
 impl QueueCounts {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 33] {
-        join(&[
-            &[V],
+    pub fn encode(&self) -> [u8; 37] {
+        seal(&[
             &self.rows.to_be_bytes(),
             &self.bytes.to_be_bytes(),
             &self.next.to_be_bytes(),
@@ -70,8 +66,7 @@ impl QueueCounts {
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::new(row);
-        row.version(V)?;
+        let mut row = Cursor::value(row)?;
         let counts = Self { rows: row.u64()?, bytes: row.u64()?, next: row.u64()?, purged: Wall(row.u64()?) };
         row.end(counts)
     }
@@ -87,17 +82,35 @@ pub struct TeamRow {
 impl TeamRow {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 41] {
-        join(&[&[V], &self.head.seq.to_be_bytes(), self.head.hash.as_bytes()])
+    pub fn encode(&self) -> [u8; 45] {
+        seal(&[&self.head.seq.to_be_bytes(), self.head.hash.as_bytes()])
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::new(row);
-        row.version(V)?;
+        let mut row = Cursor::value(row)?;
         let team = Self { head: Head { seq: row.u64()?, hash: Hash(row.array()?) } };
         row.end(team)
+    }
+}
+
+impl Seat {
+    /// The row of a member.
+    #[must_use]
+    pub fn encode(&self) -> [u8; 13] {
+        seal(&[&self.0.to_be_bytes()])
+    }
+
+    /// Reads a row. Its first form was the number alone.
+    #[must_use]
+    pub fn decode(row: &[u8]) -> Option<Self> {
+        if let Ok(number) = row.try_into() {
+            return Some(Self(u64::from_be_bytes(number)));
+        }
+        let mut row = Cursor::value(row)?;
+        let seat = Self(row.u64()?);
+        row.end(seat)
     }
 }
 
@@ -114,19 +127,14 @@ impl<'a> EnvelopeRow<'a> {
     /// The row.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut row = Vec::with_capacity(9 + self.text.len());
-        row.push(V);
-        row.extend_from_slice(&self.at.0.to_be_bytes());
-        row.extend_from_slice(self.text.as_bytes());
-        row
+        seal_text(&[&self.at.0.to_be_bytes()], self.text)
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &'a [u8]) -> Option<Self> {
-        let mut row = Cursor::new(row);
-        row.version(V)?;
-        Some(Self { at: Wall(row.u64()?), text: std::str::from_utf8(row.rest()).ok()? })
+        let mut row = Cursor::value(row)?;
+        Some(Self { at: Wall(row.u64()?), text: row.text()? })
     }
 }
 
@@ -144,15 +152,14 @@ pub struct OrderRow {
 impl OrderRow {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 29] {
-        join(&[&[V], &self.exp.0.to_be_bytes(), &self.id.0, &self.size.to_be_bytes()])
+    pub fn encode(&self) -> [u8; 33] {
+        seal(&[&self.exp.0.to_be_bytes(), &self.id.0, &self.size.to_be_bytes()])
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::new(row);
-        row.version(V)?;
+        let mut row = Cursor::value(row)?;
         let order = Self { exp: Wall(row.u64()?), id: IdKey(row.array()?), size: row.u32()? };
         row.end(order)
     }
@@ -174,9 +181,8 @@ pub struct SeenRow {
 impl SeenRow {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 41] {
-        join(&[
-            &[V],
+    pub fn encode(&self) -> [u8; 45] {
+        seal(&[
             &self.exp.0.to_be_bytes(),
             &self.to.0.to_be_bytes(),
             &self.position.0.to_be_bytes(),
@@ -187,8 +193,7 @@ impl SeenRow {
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::new(row);
-        row.version(V)?;
+        let mut row = Cursor::value(row)?;
         let seen = Self {
             exp: Wall(row.u64()?),
             to: Seat(row.u64()?),
@@ -211,15 +216,14 @@ pub struct PlaceRow {
 impl PlaceRow {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 17] {
-        join(&[&[V], &self.to.0.to_be_bytes(), &self.position.0.to_be_bytes()])
+    pub fn encode(&self) -> [u8; 21] {
+        seal(&[&self.to.0.to_be_bytes(), &self.position.0.to_be_bytes()])
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::new(row);
-        row.version(V)?;
+        let mut row = Cursor::value(row)?;
         let place = Self { to: Seat(row.u64()?), position: Position(row.u64()?) };
         row.end(place)
     }
@@ -240,21 +244,15 @@ impl<'a> PresenceRow<'a> {
     /// The row.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut row = Vec::with_capacity(17 + self.text.len());
-        row.push(V);
-        row.extend_from_slice(&self.seq.to_be_bytes());
-        row.extend_from_slice(&self.exp.0.to_be_bytes());
-        row.extend_from_slice(self.text.as_bytes());
-        row
+        seal_text(&[&self.seq.to_be_bytes(), &self.exp.0.to_be_bytes()], self.text)
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &'a [u8]) -> Option<Self> {
-        let mut row = Cursor::new(row);
-        row.version(V)?;
+        let mut row = Cursor::value(row)?;
         let (seq, exp) = (row.u64()?, Wall(row.u64()?));
-        Some(Self { seq, exp, text: std::str::from_utf8(row.rest()).ok()? })
+        Some(Self { seq, exp, text: row.text()? })
     }
 }
 
@@ -270,15 +268,14 @@ pub struct SweepRow {
 impl SweepRow {
     /// The row.
     #[must_use]
-    pub fn encode(&self) -> [u8; 65] {
-        join(&[&[V], self.team.as_bytes(), self.done.as_bytes()])
+    pub fn encode(&self) -> [u8; 69] {
+        seal(&[self.team.as_bytes(), self.done.as_bytes()])
     }
 
     /// Reads a row.
     #[must_use]
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let mut row = Cursor::new(row);
-        row.version(V)?;
+        let mut row = Cursor::value(row)?;
         let sweep = Self { team: Hash(row.array()?), done: MachineId(row.array()?) };
         row.end(sweep)
     }

@@ -12,10 +12,11 @@ pub(super) use append::{Appended, Shaped, shape};
 pub(super) use join::{check_join, page};
 pub(super) use replays::Asker;
 
+use super::queue::recount;
 use super::schema::{
     COUNT, COUNT_TEAMS, ROSTER, SEAT, Seat, TEAM, TeamCounts, TeamRow, roster_key, seat_key,
 };
-use crate::store::{StoreDown, Txn};
+use crate::store::{StoreDown, Table, Txn};
 use messaging_proto::Code;
 use messaging_proto::hash::RealmId;
 use messaging_proto::key::MachineId;
@@ -23,7 +24,7 @@ use messaging_proto::realm::Head;
 use messaging_proto::roster::Roster;
 use messaging_proto::time::Mono;
 use replays::Replays;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Entries of parsed rosters kept before one is forgotten: of the teams with nobody online, the one that was asked
 /// for longest ago.
@@ -54,22 +55,23 @@ impl Team {
         self.seats.get(machine).copied()
     }
 
-    fn load(txn: &Txn<'_>, id: &RealmId, head: Head) -> Result<Self, StoreDown> {
+    /// Reads a team; nothing when its roster does not read.
+    fn load(txn: &Txn<'_>, id: &RealmId, head: Head) -> Result<Option<Self>, StoreDown> {
         let rows = txn.prefix(ROSTER, id.as_bytes(), usize::MAX)?;
         let texts = rows.iter().map(|(_, text)| std::str::from_utf8(text).unwrap_or_default());
         // The head's hash covers every entry before it: rows that lead elsewhere are no store of ours.
         let roster = Roster::replay_texts(texts).ok().filter(|roster| roster.head() == Some(head));
+        let Some(roster) = roster else { return Ok(None) };
         let seat = |(key, row): (Vec<u8>, Vec<u8>)| {
             let machine = key.get(32..)?.try_into().map(MachineId).ok()?;
-            Some((machine, Seat(row.try_into().map(u64::from_be_bytes).ok()?)))
+            let seat = Seat::decode(&row);
+            if seat.is_none() {
+                txn.damaged(SEAT, &key);
+            }
+            Some((machine, seat?))
         };
-        let seats = txn.prefix(SEAT, id.as_bytes(), usize::MAX)?.into_iter().map(seat);
-        Ok(Self {
-            roster: roster.ok_or(StoreDown)?,
-            seats: seats.collect::<Option<_>>().ok_or(StoreDown)?,
-            used: 0,
-            links: 0,
-        })
+        let seats = txn.prefix(SEAT, id.as_bytes(), usize::MAX)?.into_iter().filter_map(seat).collect();
+        Ok(Some(Self { roster, seats, used: 0, links: 0 }))
     }
 
     const fn entries(head: Head) -> u64 {
@@ -86,13 +88,21 @@ pub(super) struct Teams {
     most: u64,
     clock: u64,
     replays: Replays,
+    /// Teams whose rows do not read.
+    broken: BTreeSet<RealmId>,
 }
 
 impl Teams {
     /// The teams as the store holds them; none is read yet.
     pub(super) fn start(txn: &Txn<'_>) -> Result<Self, StoreDown> {
         let counts = match txn.get(COUNT, COUNT_TEAMS)? {
-            Some(row) => TeamCounts::decode(&row).ok_or(StoreDown)?,
+            Some(row) => match TeamCounts::decode(&row) {
+                Some(counts) => counts,
+                None => {
+                    txn.damaged(COUNT, COUNT_TEAMS);
+                    recount::teams(txn)?
+                }
+            },
             None => TeamCounts::default(),
         };
         Ok(Self {
@@ -102,10 +112,24 @@ impl Teams {
             most: ENTRIES,
             clock: 0,
             replays: Replays::default(),
+            broken: BTreeSet::new(),
         })
     }
 
-    /// A team, if the relay has it.
+    /// Whether a team that the relay has cannot be served, as [`Self::get`] found: its rows do not read. It is
+    /// answered with `internal`, and no other team notices.
+    pub(super) fn is_broken(&self, id: &RealmId) -> bool {
+        self.broken.contains(id)
+    }
+
+    /// Notes once that a team's rows do not read.
+    fn broken(&mut self, txn: &Txn<'_>, id: &RealmId, table: Table) {
+        if self.broken.insert(*id) {
+            txn.damaged(table, id.as_bytes());
+        }
+    }
+
+    /// A team, if the relay has it and it reads.
     pub(super) fn get(&mut self, txn: &Txn<'_>, id: &RealmId) -> Result<Option<&Team>, StoreDown> {
         Ok(self.get_mut(txn, id)?.map(|team| &*team))
     }
@@ -113,10 +137,18 @@ impl Teams {
     fn get_mut(&mut self, txn: &Txn<'_>, id: &RealmId) -> Result<Option<&mut Team>, StoreDown> {
         self.clock += 1;
         if !self.cache.contains_key(id) {
+            if self.is_broken(id) {
+                return Ok(None);
+            }
             let Some(row) = txn.get(TEAM, id.as_bytes())? else { return Ok(None) };
-            let head = TeamRow::decode(&row).ok_or(StoreDown)?.head;
-            let team = Team::load(txn, id, head)?;
-            self.keep(*id, team, head);
+            let Some(head) = TeamRow::decode(&row).map(|row| row.head) else {
+                self.broken(txn, id, TEAM);
+                return Ok(None);
+            };
+            match Team::load(txn, id, head)? {
+                Some(team) => self.keep(*id, team, head),
+                None => self.broken(txn, id, ROSTER),
+            }
         }
         let Some(team) = self.cache.get_mut(id) else { return Ok(None) };
         team.used = self.clock;
@@ -143,7 +175,8 @@ impl Teams {
         machine: &MachineId,
     ) -> Result<bool, StoreDown> {
         Ok(match self.cache.get(id) {
-            Some(team) => team.seats.contains_key(machine),
+            // By the roster: a member whose seat does not read is one.
+            Some(team) => team.roster.member(machine).is_some(),
             None => txn.get(SEAT, &seat_key(id, machine))?.is_some(),
         })
     }
@@ -157,11 +190,11 @@ impl Teams {
         asker: Asker,
         now: Mono,
     ) -> Result<u64, StoreDown> {
-        if self.cache.contains_key(id) {
+        if self.cache.contains_key(id) || self.is_broken(id) {
             return Ok(0);
         }
         let Some(row) = txn.get(TEAM, id.as_bytes())? else { return Ok(0) };
-        let head = TeamRow::decode(&row).ok_or(StoreDown)?.head;
+        let Some(head) = TeamRow::decode(&row).map(|row| row.head) else { return Ok(0) };
         Ok(self.replays.wait_ms(asker, Team::entries(head), now))
     }
 
@@ -188,7 +221,7 @@ impl Teams {
     fn seat(&mut self, txn: &mut Txn<'_>, team: &RealmId, machine: &MachineId) -> Seat {
         let seat = Seat(self.counts.next_seat);
         self.counts.next_seat += 1;
-        txn.put(SEAT, &seat_key(team, machine), &seat.0.to_be_bytes());
+        txn.put(SEAT, &seat_key(team, machine), &seat.encode());
         self.save(txn);
         seat
     }

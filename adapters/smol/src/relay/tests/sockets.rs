@@ -111,3 +111,58 @@ fn a_connection_that_ends_is_forgotten() {
     }
     world.relay.stop().unwrap();
 }
+
+/// Turns go by the bytes of messages: whoever says large ones has few turns, however fast they come.
+#[test]
+fn large_messages_leave_others_their_turn() {
+    const FLOODERS: usize = 3;
+    const LARGE: usize = 6;
+    let world = world(|_| {});
+    // The dearest text to read: a third of a million values.
+    let large = format!(r#"{{"t":"ping","n":5,"x":[{}[]]}}"#, "[],".repeat(340_000));
+    let large = Client::frame(1, true, large.as_bytes());
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    let flooders: Vec<Client> = (0..FLOODERS).map(|_| world.authenticated()).collect();
+    let mut honest = world.authenticated();
+    let mut turns = 0;
+    std::thread::scope(|scope| {
+        for mut flooder in flooders {
+            let (large, done) = (&large, &done);
+            scope.spawn(move || {
+                let mut sending = Client(flooder.0.try_clone().unwrap());
+                scope.spawn(move || (0..LARGE).for_each(|_| sending.send(large)));
+                flooder.0.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+                for _ in 0..LARGE {
+                    assert_eq!(flooder.text(), r#"{"n":5,"t":"pong"}"#);
+                    done.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                }
+            });
+        }
+        honest.0.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+        while done.load(std::sync::atomic::Ordering::SeqCst) < FLOODERS * LARGE {
+            honest.ping(9);
+            turns += 1;
+        }
+    });
+    // Each turn waits for one message of each other at most, and two workers share them.
+    assert!(turns >= LARGE, "{turns} turns beside {} messages", FLOODERS * LARGE);
+    world.relay.stop().unwrap();
+}
+
+#[test]
+fn websocket_pings_and_pongs_are_signs_of_life() {
+    for opcode in [9, 10] {
+        let world = world(|_| {});
+        let mut client = world.authenticated();
+        // Many at once are told of once.
+        (0..50).for_each(|_| client.send(&Client::frame(opcode, true, b"x")));
+        client.say(r#"{"t":"ping","n":4}"#);
+        let told = loop {
+            if let Got::Text(text) = client.got() {
+                break text;
+            }
+        };
+        assert_eq!(told, r#"{"n":1,"t":"ping"}"#);
+        world.relay.stop().unwrap();
+    }
+}
