@@ -200,7 +200,8 @@ impl World {
     fn due(&mut self, number: usize, up: bool) -> u64 {
         let latency = self.nodes[number].latency;
         let last = self.net.last.get(&(number, up)).copied().unwrap_or(0);
-        if latency == 0 && last <= self.mono {
+        // What is due this very millisecond may still be on its way.
+        if latency == 0 && last < self.mono {
             // Without latencies everything arrives in the order it left, whoever sent it.
             return 0;
         }
