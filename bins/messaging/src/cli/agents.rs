@@ -11,6 +11,7 @@ use std::time::Duration;
 
 pub(super) fn contacts(shell: &mut Shell) -> Result<(), Failure> {
     let contacts = shell.call("contacts.list", object([]))?;
+    let connected = super::mail::is_connected(shell)?;
     shell.out.result(&contacts, || {
         let rows: Vec<Vec<String>> = contacts
             .items("entries")
@@ -20,7 +21,7 @@ pub(super) fn contacts(shell: &mut Shell) -> Result<(), Failure> {
                     output::clean(entry.text("address")),
                     output::clean(entry.text("client")),
                     entry.text("state").to_owned(),
-                    expect(entry),
+                    expect(entry, connected).to_owned(),
                     output::clean(entry.maybe("doing").unwrap_or_default()),
                 ]
             })
@@ -33,8 +34,10 @@ pub(super) fn contacts(shell: &mut Shell) -> Result<(), Failure> {
     shell.as_of(None, true)
 }
 
-fn expect(entry: &Value) -> String {
+/// What becomes of a message sent now. Without a relay none leaves this machine.
+fn expect(entry: &Value, connected: bool) -> &'static str {
     match entry.maybe("expect") {
+        Some(_) if !connected && !entry.flag("local") => "waits in the outbox here",
         Some("offline") => "waits for their machine",
         Some("kept") => "waits for the agent",
         Some("wake") => "wakes it",
@@ -43,7 +46,6 @@ fn expect(entry: &Value) -> String {
         Some("next_prompt") => "is seen at its next prompt",
         _ => "",
     }
-    .to_owned()
 }
 
 pub(super) fn people(shell: &mut Shell, args: People) -> Result<(), Failure> {

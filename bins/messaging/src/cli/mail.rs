@@ -3,8 +3,9 @@
 use super::args::{Inbox, Read as ReadArgs, Send, Sent};
 use super::chats;
 use super::failure::Failure;
+use super::outcome::{self, Outcome};
 use super::outgoing;
-use super::output::{self, BAD, FAINT, GOOD, STRONG, WAITING};
+use super::output::{self, FAINT, GOOD, STRONG, WAITING};
 use super::parts;
 use super::shell::{Shell, text_or_stdin};
 use super::value::{Read, array, number, object, string};
@@ -59,6 +60,9 @@ pub(super) fn send(shell: &mut Shell, args: Send) -> Result<(), Failure> {
     if args.no_wake {
         members.push(("wake", Value::Bool(false)));
     }
+    if args.task {
+        check_takes_tasks(shell, &args.to)?;
+    }
     let end = Instant::now() + Duration::from_secs(args.wait.unwrap_or_default());
     let result = loop {
         match shell.call_keyed("msg.send", members.clone()) {
@@ -70,30 +74,67 @@ pub(super) fn send(shell: &mut Shell, args: Send) -> Result<(), Failure> {
         }
     };
     let first = result.items("results").first().cloned().unwrap_or(Value::Null);
-    let stage = match args.wait {
-        Some(_) if first.text("stage") != "rejected" => {
-            let left = end.saturating_duration_since(Instant::now());
-            wait_for_delivery(shell, first.text("envelopeId"), left)?
-        }
-        _ => first.text("stage").to_owned(),
+    let id = first.text("envelopeId");
+    let outcome = match args.wait {
+        Some(_) if first.text("stage") != "rejected" => Outcome::wait(shell, id, first.maybe("taskId"), end)?,
+        _ => Outcome::of_result(&first),
     };
-    shell.out.result(&result, || describe_result(&first, &stage));
-    match (stage.as_str(), first.maybe("code")) {
-        ("rejected", Some(code)) => Err(Failure::new(code, "the message was not delivered")),
-        _ => Ok(()),
+    let here = outcome.stage() == "accepted" && !is_connected(shell)?;
+    let mut document = result;
+    if let (Some(_), Some(members)) = (args.wait, document.as_object_mut()) {
+        members.insert("outcome".to_owned(), outcome.to_value());
+    }
+    shell.out.result(&document, || match outcome.has_failed() {
+        true => outcome.describe(id),
+        false => describe_result(&first, outcome.stage(), here),
+    });
+    match outcome.failure() {
+        // The document has said it.
+        Some(failure) if shell.out.is_json() => Err(failure.quietly()),
+        Some(failure) => Err(failure),
+        None => Ok(()),
     }
 }
 
+/// Whether this machine is connected to the relay.
+pub(super) fn is_connected(shell: &mut Shell) -> Result<bool, Failure> {
+    Ok(shell.call("daemon.health", object([]))?.text("relay") == "connected")
+}
+
+/// A task to a terminal is always refused, so it is not sent.
+fn check_takes_tasks(shell: &mut Shell, to: &str) -> Result<(), Failure> {
+    let contacts = shell.call("contacts.list", object([]))?;
+    let mut clients = contacts
+        .items("entries")
+        .iter()
+        .filter(|entry| is_address(entry.text("address"), to))
+        .map(|entry| entry.text("client"))
+        .peekable();
+    if clients.peek().is_some() && clients.all(|client| client == "cli") {
+        return Err(Failure::new("refused", "a terminal takes no tasks").with_remedy(
+            "send it as a message, or name an agent of `messaging contacts` that is no `cli`.",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a session's whole address is meant by one that may leave the machine out.
+pub(super) fn is_address(whole: &str, given: &str) -> bool {
+    whole == given || whole.split('@').next() == Some(given)
+}
+
 /// What a send reached, and what that does not promise.
-fn describe_result(result: &Value, stage: &str) -> String {
+fn describe_result(result: &Value, stage: &str, here: bool) -> String {
     let id = result.text("envelopeId");
     let task = result.maybe("taskId").map(|task| format!(" as task {task}")).unwrap_or_default();
     let meaning = match (stage, result.maybe("expect")) {
-        ("rejected", _) => return format!("{BAD}rejected{BAD:#} {id}"),
         ("delivered", _) => "stored on their machine; not read yet",
         ("held", _) => "their person must agree first",
         ("handed_to_agent", _) => "shown to the agent; not read in full yet",
         ("read" | "replied", _) => "the agent read it",
+        (_, Some("offline") | None) if here => {
+            "this machine is not connected to the relay; it waits in the outbox here and goes out by itself"
+        }
         (_, Some("offline")) => "their machine is not connected; the relay keeps it for a week",
         (_, Some("kept")) => "nobody holds that agent right now; it waits on their machine",
         (_, Some("wake")) => "the agent is being woken",
@@ -107,21 +148,6 @@ fn describe_result(result: &Value, stage: &str) -> String {
         "{style}{stage}{style:#}{task} to {}: {meaning}.\n{FAINT}Follow it: messaging sent {id}{FAINT:#}",
         output::clean(result.text("to"))
     )
-}
-
-fn wait_for_delivery(shell: &mut Shell, id: &str, wait: Duration) -> Result<String, Failure> {
-    let key = shell.key()?;
-    shell.call("events.subscribe", object([("key", string(&key))]))?;
-    let end = Instant::now() + wait;
-    loop {
-        let item = shell.call_keyed("item.read", [("id", string(id))])?;
-        let stage = item.text("stage").to_owned();
-        let left = end.saturating_duration_since(Instant::now());
-        if !matches!(stage.as_str(), "accepted" | "relayed") || left.is_zero() {
-            return Ok(stage);
-        }
-        shell.event(Some(left))?;
-    }
 }
 
 fn file_part(path: &Path) -> Result<Value, Failure> {
@@ -208,7 +234,7 @@ pub(super) fn read(shell: &mut Shell, args: ReadArgs) -> Result<(), Failure> {
 
 fn describe_item(result: &Value) -> String {
     if result.text("kind") == "sent" {
-        return describe_delivery(result);
+        return outcome::delivery(result, None);
     }
     let item = result.get("item").cloned().unwrap_or(Value::Null);
     let mut text = format!(
@@ -232,25 +258,38 @@ fn describe_item(result: &Value) -> String {
 
 pub(super) fn sent(shell: &mut Shell, args: &Sent) -> Result<(), Failure> {
     let Some(id) = &args.id else { return outgoing::run(shell) };
-    let item = shell.call_keyed("item.read", [("id", string(id))])?;
+    let (mut item, task) = match shell.call_keyed("item.read", [("id", string(id))]) {
+        Ok(item) => (item, None),
+        // The list names a task by its own id.
+        Err(failure) if failure.code == "not_found" => match task_request(shell, id)? {
+            Some((item, task)) => (item, Some(task)),
+            None => return outgoing::one(shell, id, failure),
+        },
+        Err(failure) => return Err(failure),
+    };
     if item.text("kind") != "sent" {
         return Err(Failure::new("not_found", "that is mail you received; `messaging read` shows it"));
     }
-    shell.out.result(&item, || describe_delivery(&item));
+    if let (Some(task), Some(members)) = (&task, item.as_object_mut()) {
+        members.insert("task".to_owned(), task.clone());
+    }
+    shell.out.result(&item, || outcome::delivery(&item, task.as_ref()));
     Ok(())
 }
 
-fn describe_delivery(item: &Value) -> String {
-    let mut lines = vec![format!(
-        "{} to {}: {STRONG}{}{STRONG:#}",
-        item.text("envelopeId"),
-        output::clean(item.text("to")),
-        item.text("stage")
-    )];
-    for step in item.items("history") {
-        let code = step.maybe("code").map(|code| format!(" ({})", output::clean(code))).unwrap_or_default();
-        let at = step.int("at").map(output::when).unwrap_or_default();
-        lines.push(format!("  {at}  {}{code}", step.text("stage")));
+/// The delivery of a task that this terminal asked for, and the task.
+fn task_request(shell: &mut Shell, id: &str) -> Result<Option<(Value, Value)>, Failure> {
+    let found = |result: Result<Value, Failure>| match result {
+        Err(failure) if failure.code == "not_found" => Ok(None),
+        other => other.map(Some),
+    };
+    let Some(record) = found(shell.call_keyed("task.get", [("taskId", string(id))]))? else {
+        return Ok(None);
+    };
+    let task = record.get("task").cloned().unwrap_or(Value::Null);
+    if task.text("role") != "requester" {
+        return Ok(None);
     }
-    lines.join("\n")
+    let item = found(shell.call_keyed("item.read", [("id", string(task.text("requestId")))]))?;
+    Ok(item.map(|item| (item, task)))
 }

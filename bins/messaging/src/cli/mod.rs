@@ -19,6 +19,7 @@ mod hook;
 mod identity;
 mod log;
 mod mail;
+mod outcome;
 mod outgoing;
 mod output;
 mod parts;

@@ -5,7 +5,8 @@
 //! and checked against the count of the outbox (`daemon.status`).
 
 use super::failure::Failure;
-use super::output::{self, BAD, FAINT, WAITING};
+use super::outcome::Outcome;
+use super::output::{self, BAD, FAINT, STRONG, WAITING};
 use super::shell::Shell;
 use super::value::{Read, array, number, object, string};
 use serde_json::Value;
@@ -33,17 +34,20 @@ struct World {
     relay: String,
     entries: Vec<Value>,
     now: u64,
+    /// The one that is asked for, whatever became of it.
+    only: Option<String>,
 }
 
 pub(super) fn run(shell: &mut Shell) -> Result<(), Failure> {
     let status = shell.call("daemon.status", object([]))?;
-    let relay = status.get("relay").map(|relay| relay.text("state").to_owned()).unwrap_or_default();
-    let contacts = shell.call("contacts.list", object([]))?;
-    let world = World { relay, entries: contacts.items("entries").to_vec(), now: output::now() };
+    let world = look(shell, &status, None)?;
     let mut rows = Vec::new();
     let mut complete = mail(shell, &world, &mut rows)?;
     complete &= lines(shell, &world, &mut rows)?;
     rows.sort_by_key(|row| row.at);
+    for row in &mut rows {
+        explain(shell, &world, row)?;
+    }
     let outbox = status.get("outbox").cloned().unwrap_or(Value::Null);
     let document = object([
         ("asOf", number(world.now)),
@@ -53,6 +57,58 @@ pub(super) fn run(shell: &mut Shell) -> Result<(), Failure> {
         ("items", array(rows.iter().map(|row| row.to_value(world.now)))),
     ]);
     shell.out.result(&document, || describe(&rows, &outbox, &world, complete));
+    Ok(())
+}
+
+fn look(shell: &mut Shell, status: &Value, only: Option<&str>) -> Result<World, Failure> {
+    let relay = status.get("relay").map(|relay| relay.text("state").to_owned()).unwrap_or_default();
+    let contacts = shell.call("contacts.list", object([]))?;
+    let entries = contacts.items("entries").to_vec();
+    Ok(World { relay, entries, now: output::now(), only: only.map(str::to_owned) })
+}
+
+/// What another agent of the person sent: its row. `missing` is the error when none of them did.
+pub(super) fn one(shell: &mut Shell, id: &str, missing: Failure) -> Result<(), Failure> {
+    let status = shell.call("daemon.status", object([]))?;
+    let world = look(shell, &status, Some(id))?;
+    let mut rows = Vec::new();
+    mail(shell, &world, &mut rows)?;
+    lines(shell, &world, &mut rows)?;
+    let Some(row) = rows.into_iter().find(|row| row.id == id) else { return Err(missing) };
+    shell.out.result(&row.to_value(world.now), || {
+        let why = if row.why.is_empty() { String::new() } else { format!("\n  {}", row.why) };
+        format!("{} from {} to {}: {STRONG}{}{STRONG:#}{why}", row.id, row.from, row.to, row.stage)
+    });
+    Ok(())
+}
+
+/// Says more of what this terminal itself sent: only a session may read its own deliveries.
+fn explain(shell: &mut Shell, world: &World, row: &mut Row) -> Result<(), Failure> {
+    if row.from != shell.session() || row.kind == "line" {
+        return Ok(());
+    }
+    let (request, task) = match row.kind {
+        "task" => match shell.call_keyed("task.get", [("taskId", string(&row.id))]) {
+            Ok(record) => {
+                let task = record.get("task").cloned().unwrap_or(Value::Null);
+                (task.text("requestId").to_owned(), Some(row.id.clone()))
+            }
+            Err(failure) if failure.code == "not_found" => return Ok(()),
+            Err(failure) => return Err(failure),
+        },
+        _ => (row.id.clone(), None),
+    };
+    let outcome = match Outcome::look(shell, &request, task.as_deref()) {
+        Ok(outcome) => outcome,
+        Err(failure) if failure.code == "not_found" => return Ok(()),
+        Err(failure) => return Err(failure),
+    };
+    if let Some(failure) = outcome.failure() {
+        let said = outcome.first_words().map(|words| format!(": {words}")).unwrap_or_default();
+        row.why = format!("{}, {}{said}", failure.code, failure.text);
+    } else if row.kind == "task" && matches!(outcome.stage(), "accepted" | "relayed" | "held") {
+        row.why = world.why(outcome.stage(), &row.to).to_owned();
+    }
     Ok(())
 }
 
@@ -131,14 +187,13 @@ impl World {
         let at = entry.int("at").unwrap_or_default();
         let to = with.strip_prefix("agent:").unwrap_or(with);
         let (kind, stage) = match entry.text("type") {
-            "mail" => ("message", entry.text("stage")),
-            // Its delivery is its agent's to read; its person sees whether work on it began.
-            _ if entry.text("state") == "TASK_STATE_SUBMITTED" => ("task", "submitted"),
-            _ => return None,
+            "mail" => ("message", entry.text("stage").to_owned()),
+            // Its delivery is its agent's to read; its person sees whether work on it began, and how it ended.
+            _ => ("task", super::tasks::short_state(entry.text("state"))),
         };
-        let waits = matches!(stage, "accepted" | "relayed" | "delivered" | "held" | "submitted");
-        let failed = matches!(stage, "rejected" | "expired") && self.is_recent(at);
-        if !waits && !failed {
+        let waits = matches!(&*stage, "accepted" | "relayed" | "delivered" | "held" | "submitted");
+        let failed = matches!(&*stage, "rejected" | "expired" | "failed") && self.is_recent(at);
+        if !waits && !failed && self.only.as_deref() != Some(entry.text("id")) {
             return None;
         }
         Some(Row {
@@ -146,9 +201,9 @@ impl World {
             from: agent.to_owned(),
             to: to.to_owned(),
             kind,
-            stage: stage.to_owned(),
+            why: self.why(&stage, to).to_owned(),
+            stage,
             at,
-            why: self.why(stage, to).to_owned(),
         })
     }
 
@@ -160,6 +215,7 @@ impl World {
             "sent" => "none of their machines has confirmed it",
             "held" => "their person has not accepted it yet",
             "refused" if self.is_recent(at) => "they do not take lines from you",
+            _ if self.only.as_deref() == Some(line.text("id")) => "",
             _ => return None,
         };
         let to = room.strip_prefix("dm:").map_or_else(|| room.replacen("channel:", "#", 1), str::to_owned);
@@ -175,21 +231,26 @@ impl World {
     }
 
     fn why(&self, stage: &str, to: &str) -> &'static str {
-        let there = self.entries.iter().filter(|entry| {
-            entry.text("address").split('@').next() == Some(to) || entry.text("address") == to
-        });
+        let there = self.entries.iter().filter(|entry| super::mail::is_address(entry.text("address"), to));
         let entries: Vec<&Value> = there.collect();
+        let is_there = entries.iter().any(|entry| entry.flag("online") || entry.flag("local"));
         match stage {
             "accepted" if self.relay != "connected" => "the relay is not connected; it goes out by itself",
             "accepted" => "on its way to the relay",
-            "relayed" if entries.iter().any(|entry| entry.flag("online")) => {
-                "their machine is connected and has not confirmed it yet"
-            }
+            "relayed" if is_there => "their machine is connected and has not confirmed it yet",
             "relayed" => "their machine is off; the relay keeps it for a week",
             "held" => "their person has not answered",
-            "submitted" => "nobody has begun to work on it",
-            "rejected" => "refused; `messaging sent <id>` of that agent has the code",
+            "submitted" if self.relay != "connected" => {
+                "the relay is not connected; what they did is not known"
+            }
+            "submitted" if !is_there => "their machine is off; the relay keeps it for a week",
+            "submitted" => "no agent has begun to work on it",
+            "rejected" => "refused; its agent was told why",
+            "failed" => "they could not do it; its agent was told why",
             "expired" => "its week passed",
+            "handed_to_agent" | "read" | "replied" => "the agent has seen it",
+            "working" | "input_required" | "auth_required" => "an agent works on it",
+            "completed" | "canceled" => "it has ended",
             _ => match entries.first().map(|entry| (entry.text("state"), entry.text("expect"))) {
                 Some((_, "kept")) => "nobody holds that agent right now",
                 Some((_, "on_read")) => "the agent sees it when it checks its inbox",

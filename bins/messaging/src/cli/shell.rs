@@ -37,6 +37,11 @@ impl Shell {
         })
     }
 
+    /// The name of this terminal's session.
+    pub(crate) fn session(&self) -> &str {
+        self.session.as_deref().unwrap_or("cli")
+    }
+
     /// The connection to the daemon's admin socket, made on first use.
     pub(crate) fn client(&mut self) -> Result<&Client, Failure> {
         if self.client.is_none() {
@@ -115,7 +120,7 @@ impl Shell {
             return Ok(key.clone());
         }
         let home = self.home()?;
-        let name = self.session.clone().unwrap_or_else(|| "cli".to_owned());
+        let name = self.session().to_owned();
         self.client()?;
         let key = kept_key(home.path(), &name)?;
         let params = [("key", &*key), ("name", &*name), ("agent", "cli"), ("tier", "pull")];

@@ -91,7 +91,7 @@ fn wire_state(state: &str) -> String {
     }
 }
 
-fn short_state(state: &str) -> String {
+pub(super) fn short_state(state: &str) -> String {
     state.trim_start_matches("TASK_STATE_").to_ascii_lowercase()
 }
 

@@ -38,7 +38,8 @@ pub(crate) struct Send {
     /// do not wake a sleeping agent
     #[argh(switch)]
     pub(crate) no_wake: bool,
-    /// wait for the agent to show up and for the message to be on its machine, at most this many seconds
+    /// wait for the agent to show up and for the message to be on its machine, at most this many seconds; the exit status is
+    /// 1 when it was refused
     #[argh(option)]
     pub(crate) wait: Option<u64>,
 }
