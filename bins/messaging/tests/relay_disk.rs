@@ -144,9 +144,23 @@ fn a_full_filesystem_refuses_recovers_and_loses_nothing_acked() {
         if ready {
             continue;
         }
-        // A sign of life is answered, and a newcomer is told to come again.
+        // A sign of life is answered, and so is what only reads; a newcomer is let in, and gets what waits for it.
         sender.say(r#"{"t":"ping","n":7}"#.to_owned()).unwrap();
         while sender.value().unwrap()["n"] != 7 {}
+        sender.say(r#"{"t":"roster.sync","req":"r","after":-1}"#.to_owned()).unwrap();
+        let roster = loop {
+            let answer = sender.value().unwrap();
+            if answer["req"] == "r" || answer["id"] == "r" {
+                break answer;
+            }
+        };
+        let mut late = live(1);
+        let first = late.value().unwrap();
+        if !self::ready(port).0 {
+            assert_eq!(roster["t"], "roster.entries", "{roster}");
+            assert_eq!(first["t"], "deliver", "{first}");
+        }
+        drop(late);
         unready = Some(answer);
         break;
     }

@@ -27,6 +27,10 @@ impl Relay {
     /// Clears away, counts and logs the damaged rows that this step met.
     pub(super) fn clear_damage(&mut self, turn: &mut Turn<'_, '_>) -> Result<(), StoreDown> {
         let mut found: BTreeMap<Table, (u64, u64)> = BTreeMap::new();
+        if self.failing {
+            // Nothing can be cleared away: it is met again.
+            return Ok(());
+        }
         for (table, key) in turn.txn.take_damaged() {
             let lost = match table {
                 ENVELOPE | ORDER => match self.clear_envelope(turn, &key)? {

@@ -69,6 +69,12 @@ pub enum Event {
         /// The connection.
         conn: ConnId,
     },
+    /// The store takes no writes, or takes them again (`§7`, "Store failures"). While it takes none a machine writes
+    /// nothing: what would write is answered with `internal`, and everything that only reads goes on.
+    Store {
+        /// Whether writes fail.
+        failing: bool,
+    },
     /// The deadline passed.
     Timer,
     /// The process was asked to stop.

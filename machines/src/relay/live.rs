@@ -112,6 +112,7 @@ impl Relay {
                 turn.refuse(conn, id, Code::InvalidRequest);
                 return Ok(());
             }
+            Lookup::Stale(_) if self.failing => {}
             Lookup::Stale(seen) => {
                 if let Some(gone) = parts.queue.forget(turn.txn, from, key, &seen)? {
                     self.deliveries.release(gone.to, gone.from, gone.id);
@@ -125,6 +126,11 @@ impl Relay {
             turn.out.push(Effect::Count(Count::QueueFull));
             self.log_full(turn, full);
             turn.refuse(conn, id, Code::RateLimited);
+            return Ok(());
+        }
+        if self.failing {
+            // §7 Store failures: it cannot be stored; the sender keeps it.
+            turn.refuse(conn, id, Code::Internal);
             return Ok(());
         }
         let item = Item { to, from, id: key, exp: header.exp, print, text };
@@ -156,6 +162,10 @@ impl Relay {
         let team = parts.teams.get(turn.txn, &live.team)?.ok_or(StoreDown)?;
         let Some(from) = team.seat(from) else { return Ok(()) };
         let (to, key) = (live.seat, IdKey::from(id));
+        if self.failing {
+            self.deliveries.hold_ack(to, from, key);
+            return Ok(());
+        }
         if let Some(flight) = self.deliveries.acked(to, from, key) {
             parts.queue.delete(turn.txn, to, from, flight.position, flight.size);
             return self.deliveries.pump(turn.step, turn.txn, to, turn.out);
@@ -188,6 +198,10 @@ impl Relay {
                 return Ok(());
             }
         };
+        if self.failing {
+            turn.refuse(conn, id, Code::Internal);
+            return Ok(());
+        }
         let text: &Arc<str> = inspected.jcs().ok_or(StoreDown)?;
         let row = PresenceRow { seq: send::presence_seq(inspected), exp, text };
         // §7 "presence": an older one is dropped without a nack.
@@ -239,6 +253,7 @@ impl Relay {
         });
         let parts = held(&mut self.parts)?;
         let judged = match checked {
+            Ok(_) if self.failing => Err(Code::Internal),
             Ok(shaped) => parts
                 .teams
                 .append(turn.txn, turn.step.wall, &live.team, raw, &shaped.entry.op)?

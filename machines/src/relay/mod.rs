@@ -94,6 +94,8 @@ pub struct Relay {
     parts: Option<Parts>,
     /// When `queue.full` was logged last.
     full_logged: Option<Mono>,
+    /// The store takes no writes.
+    failing: bool,
     stopping: bool,
 }
 
@@ -120,6 +122,7 @@ impl Relay {
             creates: Creates::default(),
             parts: None,
             full_logged: None,
+            failing: false,
             stopping: false,
             config,
         }
@@ -151,6 +154,9 @@ impl Machine for Relay {
         store: &mut Txn<'_>,
         out: &mut Out<Effect>,
     ) -> Result<(), StoreDown> {
+        if let Event::Store { failing } = event {
+            self.failing = failing;
+        }
         self.start(step, store)?;
         let turn = &mut Turn { step, txn: store, out };
         self.route(turn, event)?;
@@ -161,7 +167,8 @@ impl Machine for Relay {
         if self.stopping {
             return None;
         }
-        let parts = self.parts.as_ref();
+        // What is due then would write.
+        let parts = self.parts.as_ref().filter(|_| !self.failing);
         [
             self.connections.deadline(),
             self.deliveries.deadline(),
@@ -212,6 +219,8 @@ impl Relay {
                 self.left(turn, gone);
                 Ok(())
             }
+            Event::Store { failing: true } => Ok(()),
+            Event::Store { failing: false } => self.recovered(turn),
             Event::Timer => self.timer(turn),
             Event::Stop => {
                 self.stop(turn);

@@ -167,6 +167,11 @@ impl Relay {
                 return Ok(());
             }
         };
+        let founds = matches!(shaped.entry.op, Op::Genesis { .. } | Op::InviteRedeem { .. });
+        if self.failing && founds {
+            turn.refuse(conn, Some(req.as_str()), Code::Internal);
+            return Ok(());
+        }
         match (&shaped.entry.op, &shaped.entry.team) {
             (Op::Genesis { .. }, _) => self.found(turn, conn, &awaiting.address, req, raw, &shaped),
             (op @ Op::InviteRedeem { .. }, Some(team)) => {

@@ -5,8 +5,23 @@ use super::io::{Count, Effect};
 use super::{Relay, Turn, close, held};
 use crate::store::StoreDown;
 use messaging_proto::Code;
+use std::collections::BTreeSet;
 
 impl Relay {
+    /// The store takes writes again: what was acked meanwhile is deleted, and the purge comes by at once.
+    pub(super) fn recovered(&mut self, turn: &mut Turn<'_, '_>) -> Result<(), StoreDown> {
+        let parts = held(&mut self.parts)?;
+        parts.queue.purge_now(turn.step);
+        let mut links = BTreeSet::new();
+        for (to, from, id) in self.deliveries.held_acks() {
+            if let Some(flight) = self.deliveries.acked(to, from, id) {
+                parts.queue.delete(turn.txn, to, from, flight.position, flight.size);
+                links.insert(to);
+            }
+        }
+        links.into_iter().try_for_each(|to| self.deliveries.pump(turn.step, turn.txn, to, turn.out))
+    }
+
     /// Does what is due, a bounded part of it. Each part looks at the clock itself, so a spurious timer does nothing.
     pub(super) fn timer(&mut self, turn: &mut Turn<'_, '_>) -> Result<(), StoreDown> {
         if self.stopping {
@@ -20,6 +35,9 @@ impl Relay {
         }
         self.deliveries.redeliver(turn.step, turn.txn, turn.out)?;
         self.deliveries.work(turn.step, turn.txn, turn.out)?;
+        if self.failing {
+            return Ok(());
+        }
         let parts = held(&mut self.parts)?;
         let purged = parts.queue.purge(turn.step, turn.txn)?;
         for gone in &purged.dropped {

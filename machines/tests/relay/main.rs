@@ -6,6 +6,7 @@ mod connect;
 mod damage;
 mod delivery;
 mod determinism;
+mod failing;
 mod presence;
 mod queue_model;
 mod replays;

@@ -16,6 +16,7 @@ pub struct Health {
     pub(super) closed: AtomicBool,
     pub(super) failing: AtomicBool,
     pub(super) stopping: AtomicBool,
+    pub(super) reading: AtomicBool,
     pub(super) writes: AtomicU64,
     pub(super) store_errors: AtomicU64,
     /// The store, while a machine runs over it.
@@ -37,6 +38,12 @@ impl Health {
     #[must_use]
     pub fn store_failing(&self) -> bool {
         self.failing.load(Ordering::Relaxed)
+    }
+
+    /// Whether a machine runs: over a store that takes writes, or one that is read meanwhile.
+    #[must_use]
+    pub fn serves(&self) -> bool {
+        !self.store_failing() || self.reading.load(Ordering::Relaxed)
     }
 
     /// The process is shutting down (`stopping`).

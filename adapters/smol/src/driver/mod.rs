@@ -19,11 +19,13 @@
 //! machine, both batches and their effects: nobody was told. It hands the adapter what it took but never answered
 //! ([`Perform::reset`]), refuses what arrives meanwhile ([`Perform::refuse`]), opens the file again and probes it
 //! with a small write, after 1 s and doubling to a minute with jitter. When a probe commits it builds a new machine
-//! over the store and tells it what outlived the old one ([`Perform::resume`]).
+//! over the store and tells it what outlived the old one ([`Perform::resume`]). A machine that can do without writing
+//! ([`Perform::failing`]) is built at once, and answers meanwhile what only reads.
 
 mod batch;
 mod health;
 mod park;
+mod reading;
 mod recover;
 mod run;
 #[cfg(test)]
@@ -70,6 +72,12 @@ pub trait Perform<M: Machine>: Send + 'static {
 
     /// The first events of a new machine: that it starts, and what is still open from before.
     fn resume(&mut self) -> Vec<M::Event>;
+
+    /// What tells a machine that the store takes no writes, or takes them again. Nothing when machines of this kind cannot
+    /// go on without writing: then there is none while the store fails.
+    fn failing(&mut self, _failing: bool) -> Option<M::Event> {
+        None
+    }
 }
 
 /// Whether to go on.

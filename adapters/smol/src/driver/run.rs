@@ -1,6 +1,7 @@
 //! The loop.
 
 use super::batch::{Batch, Committer, Committing, Done};
+use super::recover::Recovered;
 use super::{Bounds, Failed, Flow, Health, Perform, Queued, Reopen, Setup, park};
 use crate::capture::Capture;
 use crate::clock;
@@ -38,7 +39,7 @@ pub(super) struct Run<M: Machine, P: Perform<M>> {
     pub(super) entropy: Entropy,
     committer: Committer,
     capture: Option<Capture>,
-    mono: Mono,
+    pub(super) mono: Mono,
     /// Events in a batch, as it was of late.
     usual: usize,
     /// The open batch was waited for already.
@@ -46,7 +47,7 @@ pub(super) struct Run<M: Machine, P: Perform<M>> {
 }
 
 /// One machine over one open store.
-struct Session<M: Machine, P: Perform<M>> {
+pub(super) struct Session<M: Machine, P: Perform<M>> {
     machine: M,
     reader: Reader,
     store: Arc<RedbStore>,
@@ -62,7 +63,7 @@ struct Session<M: Machine, P: Perform<M>> {
 }
 
 /// Why a session ended.
-enum End {
+pub(super) enum End {
     /// The machine is done, or nobody sends events any more.
     Stopped,
     /// A new file of a capture begins, with a new machine.
@@ -74,6 +75,18 @@ enum End {
 impl From<NoEntropy> for End {
     fn from(error: NoEntropy) -> Self {
         Self::Entropy(error)
+    }
+}
+
+impl<M: Machine, P: Perform<M>> Session<M, P> {
+    /// When the machine wants a timer.
+    pub(super) fn deadline(&self) -> Option<Mono> {
+        self.machine.deadline().map(|(at, _)| at.max(self.not_before))
+    }
+
+    /// Whether something is written that is not durable.
+    pub(super) fn wrote(&self) -> bool {
+        !self.open.writes.is_empty()
     }
 }
 
@@ -107,38 +120,38 @@ pub(super) fn run<M: Machine, P: Perform<M>>(
         usual: 0,
         lingered: false,
     };
-    let mut store = Arc::new(match setup.store {
-        Ok(store) => store,
-        Err(fault) => match run.recover(fault, 0)? {
-            Some(store) => store,
-            None => return Ok(()),
-        },
-    });
+    let mut next = match setup.store {
+        Ok(store) => Recovered::Store(Arc::new(store)),
+        Err(fault) => run.recover(fault, 0)?,
+    };
     loop {
-        let mut session = run.begin(store);
-        let fault = match run.serve(&mut session) {
+        let (mut session, first) = match next {
+            Recovered::Store(store) => (run.begin(store), run.perform.resume()),
+            Recovered::Session(session) => (*session, run.perform.failing(false).into_iter().collect()),
+            Recovered::Stopped => return Ok(()),
+        };
+        let fault = match run.serve(&mut session, first) {
             End::Stopped => {
                 run.close(session);
                 return Ok(());
             }
             End::Renewed => {
-                store = Arc::clone(&session.store);
+                next = Recovered::Store(Arc::clone(&session.store));
                 run.lose(session, true);
                 continue;
             }
             End::Entropy(error) => return Err(error.into()),
             End::Store(fault) => fault,
         };
+        // Before anybody is answered for it.
+        run.health.failing.store(true, Ordering::Relaxed);
         let commits = run.lose(session, false);
-        match run.recover(fault, commits)? {
-            Some(again) => store = Arc::new(again),
-            None => return Ok(()),
-        }
+        next = run.recover(fault, commits)?;
     }
 }
 
 impl<M: Machine, P: Perform<M>> Run<M, P> {
-    fn begin(&mut self, store: Arc<RedbStore>) -> Session<M, P> {
+    pub(super) fn begin(&mut self, store: Arc<RedbStore>) -> Session<M, P> {
         self.health.set_store(Some(&store));
         let (machine, reader) = ((self.build)(), store.reader());
         if let Some(capture) = &mut self.capture {
@@ -158,9 +171,9 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         }
     }
 
-    /// Runs a machine until it stops or its store fails.
-    fn serve(&mut self, session: &mut Session<M, P>) -> End {
-        for event in self.perform.resume() {
+    /// Runs a machine until it stops or its store fails, from these events on.
+    fn serve(&mut self, session: &mut Session<M, P>, first: Vec<M::Event>) -> End {
+        for event in first {
             match self.step(session, event) {
                 Ok(Flow::Continue) => {}
                 Ok(Flow::Stop) => return End::Stopped,
@@ -287,12 +300,16 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         Ok(Flow::Continue)
     }
 
-    fn take(&mut self, session: &mut Session<M, P>, queued: Queued<M::Event>) -> Result<Flow, End> {
+    pub(super) fn take(
+        &mut self,
+        session: &mut Session<M, P>,
+        queued: Queued<M::Event>,
+    ) -> Result<Flow, End> {
         self.health.delay.add(clock::mono_micros().saturating_sub(queued.at_micros));
         self.step(session, queued.event)
     }
 
-    fn step(&mut self, session: &mut Session<M, P>, event: M::Event) -> Result<Flow, End> {
+    pub(super) fn step(&mut self, session: &mut Session<M, P>, event: M::Event) -> Result<Flow, End> {
         self.mono = self.mono.max(clock::mono());
         let step = Step::new(self.mono, clock::wall(), self.entropy.draw()?);
         let receipt = self.perform.receipt(&event);
@@ -332,14 +349,14 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         Flow::Continue
     }
 
-    fn timer_due(&mut self, session: &Session<M, P>) -> bool {
+    pub(super) fn timer_due(&mut self, session: &Session<M, P>) -> bool {
         self.mono = self.mono.max(clock::mono());
-        session.machine.deadline().is_some_and(|(at, _)| at.max(session.not_before) <= self.mono)
+        session.deadline().is_some_and(|at| at <= self.mono)
     }
 
     /// Tells the machine that its deadline passed. It owes progress: a later deadline, or something said or written.
     /// A machine that breaks this must not spin.
-    fn timer(&mut self, session: &mut Session<M, P>) -> Result<Flow, End> {
+    pub(super) fn timer(&mut self, session: &mut Session<M, P>) -> Result<Flow, End> {
         let due = session.machine.deadline();
         let flow = self.step(session, M::timer_event())?;
         let stuck = session.machine.deadline().is_some_and(|(at, _)| at <= self.mono);
@@ -359,8 +376,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         let idle = !committing && session.open.writes.is_empty();
         let settle =
             (idle && session.store.unsettled()).then(|| session.last_commit.plus(self.bounds.settle_ms));
-        let deadline = session.machine.deadline().map(|(at, _)| at.max(session.not_before));
-        let next = [settle, deadline].into_iter().flatten().min();
+        let next = [settle, session.deadline()].into_iter().flatten().min();
         let sleep_ms = next.map(|at| at.since(self.mono).clamp(1, SLEEP_MAX_MS));
         let done = async {
             if committing { Woken::Done(self.committer.done().await) } else { future::pending().await }
@@ -391,7 +407,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
     }
 
     /// Makes durable what is still open and closes the store.
-    fn close(&mut self, session: Session<M, P>) {
+    pub(super) fn close(&mut self, session: Session<M, P>) {
         let Session { machine, reader, store, open, committing, .. } = session;
         drop((machine, reader));
         self.health.set_store(None);
@@ -414,7 +430,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
 
     /// Drops the machine and both batches, and hands the adapter what nobody will answer. The counter of the last
     /// commit that is known to be durable.
-    fn lose(&mut self, session: Session<M, P>, renewed: bool) -> u64 {
+    pub(super) fn lose(&mut self, session: Session<M, P>, renewed: bool) -> u64 {
         let Session { machine, reader, store, open, committing, failed, .. } = session;
         drop((machine, reader));
         self.health.set_store(None);

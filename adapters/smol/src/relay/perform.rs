@@ -201,6 +201,10 @@ impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
         }
     }
 
+    fn failing(&mut self, failing: bool) -> Option<Event> {
+        Some(Event::Store { failing })
+    }
+
     fn resume(&mut self) -> Vec<Event> {
         let mut events = vec![Event::Start];
         for conn in self.shared.conns.all() {

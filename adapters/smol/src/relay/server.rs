@@ -70,10 +70,9 @@ impl Server {
         }
     }
 
-    /// Whether a new connection can be served: there is a machine over a store that takes writes, and it is not
-    /// stopping.
+    /// Whether a new connection can be served: there is a machine, and it is not stopping.
     pub(super) fn accepts(&self) -> bool {
-        !self.health.store_failing() && !self.health.stopping()
+        self.health.serves() && !self.health.stopping()
     }
 
     /// Why the relay cannot serve, in the order of `§7`, "HTTP".

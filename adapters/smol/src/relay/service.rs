@@ -42,6 +42,8 @@ const NUDGE_TIMEOUT: Duration = Duration::from_millis(200);
 const GOING_AWAY: u16 = 1001;
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4_096;
+/// The first wait before a failing store is tried again. Tests on a busy machine look at what is said meanwhile.
+const RETRY_MS: u64 = if cfg!(test) { 4_000 } else { 1_000 };
 /// Sockets that ask for metrics at once.
 const METRICS_SOCKETS: usize = 16;
 
@@ -110,8 +112,7 @@ where
     // One sync a commit: `store` says why.
     let store_options =
         Options { cache_bytes: CACHE_BYTES, quick_repair: false, journal: Some(&schema::TABLES) };
-    let open = move || RedbStore::open(&location, Schema::CURRENT, store_options);
-    let store = match open() {
+    let store = match RedbStore::open(&location, Schema::CURRENT, store_options) {
         Ok(store) => Ok(store),
         Err(OpenError::Refused(reason)) => return Err(StartError::Refused(reason)),
         Err(OpenError::Busy) => {
@@ -151,7 +152,7 @@ where
     let driver = Driver::spawn(Setup::<M, _> {
         name: "relay",
         store,
-        reopen: Box::new(open),
+        reopen: Box::new(move || RedbStore::reopen(&location, Schema::CURRENT, store_options)),
         build: Box::new(move || {
             if let Some(built) = &built {
                 built.note(Origin::Relay(Box::new(config.clone())));
@@ -159,7 +160,7 @@ where
             build(config.clone())
         }),
         perform: Performer::new(Arc::clone(&shared)),
-        bounds: Bounds::default(),
+        bounds: Bounds { retry_ms: RETRY_MS, ..Bounds::default() },
         log: log.clone(),
         capture,
         ended,

@@ -37,11 +37,18 @@ const ALIVE: u64 = 4;
 /// A ping from this `n` on is stored before its pong.
 const STORE: u64 = 1_000;
 
+/// Whether the fake writes for a frame.
+fn writes(frame: &Parsed<ClientFrame>) -> bool {
+    matches!(frame, Parsed::Frame(ClientFrame::RosterSync { .. }))
+        || matches!(frame, Parsed::Frame(ClientFrame::Ping { n: Some(n) }) if *n >= STORE)
+}
+
 /// Answers pings; everything else as the relay does.
 #[derive(Default)]
 struct Fake {
     open: BTreeSet<u64>,
     alive: u64,
+    failing: bool,
 }
 
 impl Machine for Fake {
@@ -69,6 +76,13 @@ impl Machine for Fake {
                 self.open.insert(conn.0);
                 let rows = store.prefix(T, b"", 100)?.len() as u64;
                 out.push(Effect::Send { conn, frame: RelayFrame::Ping { n: Some(rows) } });
+            }
+            Event::Frame { conn, frame } if self.failing && writes(&frame.parsed) => {
+                let refusal = match frame.id() {
+                    Some(id) => RelayFrame::nack(id, Code::Internal),
+                    None => RelayFrame::error(Code::Internal),
+                };
+                out.push(Effect::Send { conn, frame: refusal });
             }
             Event::Frame { conn, frame } => {
                 out.push(Effect::Count(Count::FrameIn(frame.t())));
@@ -128,6 +142,7 @@ impl Machine for Fake {
                 out.push(Effect::Stopped);
             }
             Event::Alive { .. } => self.alive += 1,
+            Event::Store { failing } => self.failing = failing,
             Event::Start | Event::Timer => {}
         }
         Ok(())

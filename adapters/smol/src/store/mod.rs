@@ -49,7 +49,7 @@ use redb::{
 };
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The adapter's own rows: the store's records, the commit counter and the write probe.
@@ -145,6 +145,8 @@ pub struct RedbStore {
     file: Option<open::FileId>,
     quick_repair: bool,
     commits: AtomicU64,
+    /// What the journal held goes into redb at the next probe.
+    pending: AtomicBool,
 }
 
 type Bytes = &'static [u8];
@@ -283,6 +285,9 @@ impl RedbStore {
     /// # Errors
     /// When that failed, or a checkpoint since the store was opened.
     pub fn probe(&self) -> Result<(), StoreFault> {
+        if self.pending.swap(false, Ordering::Relaxed) {
+            self.checkpoint.start(&self.inner, self.commits());
+        }
         self.checkpoint.wait();
         match self.inner.fault() {
             Some(fault) => Err(fault),

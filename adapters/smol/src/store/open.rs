@@ -223,6 +223,19 @@ impl RedbStore {
     /// # Errors
     /// [`OpenError`].
     pub fn open(location: &Location, schema: Schema, options: Options) -> Result<Self, OpenError> {
+        let store = Self::open_as(location, schema, options, Guard::None)?;
+        if store.pending.swap(false, Ordering::Relaxed) {
+            store.checkpoint.start(&store.inner, store.commits());
+        }
+        Ok(store)
+    }
+
+    /// As [`RedbStore::open`], for a store that failed: it is read until [`RedbStore::probe`] succeeds, and until then
+    /// nothing goes from its journal into redb, which would fail on a full disk and end the reading.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn reopen(location: &Location, schema: Schema, options: Options) -> Result<Self, OpenError> {
         Self::open_as(location, schema, options, Guard::None)
     }
 
@@ -281,12 +294,10 @@ impl RedbStore {
             file,
             quick_repair: options.quick_repair,
             commits: AtomicU64::new(commits),
-        };
-        if !left.is_empty() {
             // Both files are in use until this is done, so the journal goes on where it was.
-            store.inner.layers_mut().active = left;
-            store.checkpoint.start(&store.inner, commits);
-        }
+            pending: AtomicBool::new(!left.is_empty()),
+        };
+        store.inner.layers_mut().active = left;
         Ok(store)
     }
 }

@@ -19,6 +19,8 @@ pub(in crate::relay) struct Flight {
     pub(super) tries: u32,
     /// When it is sent again.
     pub(super) due: Mono,
+    /// It is acked, and its row could not be deleted yet.
+    pub(super) acked: bool,
 }
 
 /// What one sender has on its way to one recipient.

@@ -102,6 +102,7 @@ impl Deliveries {
             exp,
             tries: 0,
             due: step.mono.plus(wait),
+            acked: false,
         };
         self.due.insert((flight.due, to, flight.position, from, id));
         window.flights.insert(id, flight);
@@ -112,6 +113,27 @@ impl Deliveries {
     /// deletes it and pumps.
     pub(super) fn acked(&mut self, to: Seat, from: Seat, id: IdKey) -> Option<Flight> {
         self.release(to, from, id)
+    }
+
+    /// Keeps an ack whose deletion has to wait: the store takes no writes. It is not sent again meanwhile, and its window
+    /// moves when it is deleted.
+    pub(super) fn hold_ack(&mut self, to: Seat, from: Seat, id: IdKey) {
+        let window = self.links.get_mut(&to).and_then(|link| link.windows.get_mut(&from));
+        if let Some(flight) = window.and_then(|window| window.flights.get_mut(&id)) {
+            flight.acked = true;
+        }
+    }
+
+    /// The deliveries whose acks were kept.
+    pub(super) fn held_acks(&self) -> Vec<(Seat, Seat, IdKey)> {
+        let mut held = Vec::new();
+        for (to, link) in &self.links {
+            for (from, window) in &link.windows {
+                let acked = window.flights.iter().filter(|(_, flight)| flight.acked);
+                held.extend(acked.map(|(id, _)| (*to, *from, *id)));
+            }
+        }
+        held
     }
 
     /// Takes a delivery out of its window because it left the queue. The caller pumps.

@@ -131,8 +131,14 @@ impl Fill {
                 continue;
             }
             let Some(text) = queue::text(txn, to, from, position)? else { continue };
-            let flight =
-                Flight { position, size: order.size, exp: order.exp, tries: 0, due: step.mono.plus(wait_ms) };
+            let flight = Flight {
+                position,
+                size: order.size,
+                exp: order.exp,
+                tries: 0,
+                due: step.mono.plus(wait_ms),
+                acked: false,
+            };
             due.insert((flight.due, to, position, from, order.id));
             window.flights.insert(order.id, flight);
             link.first_delivery(text, out);

@@ -28,7 +28,7 @@ impl Deliveries {
                 continue;
             };
             // What has ended waits for the purge to take it out; a socket that took nothing since gets no more.
-            let send = flight.exp > step.wall && !link.pace.is_full();
+            let send = flight.exp > step.wall && !flight.acked && !link.pace.is_full();
             if send {
                 flight.tries = flight.tries.saturating_add(1);
             }

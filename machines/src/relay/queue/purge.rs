@@ -30,6 +30,11 @@ pub(in crate::relay) struct Purged {
 }
 
 impl Queue {
+    /// Has the purge run as soon as it can (`§7`, "Store failures").
+    pub(in crate::relay) fn purge_now(&mut self, step: &Step) {
+        self.purge_at = Some(step.mono);
+    }
+
     /// Runs both passes, if they are due.
     pub(in crate::relay) fn purge(&mut self, step: &Step, txn: &mut Txn<'_>) -> Result<Purged, StoreDown> {
         if self.purge_at.is_none_or(|at| at > step.mono) {
