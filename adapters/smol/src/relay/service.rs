@@ -12,7 +12,7 @@ use crate::capture::Capture;
 use crate::driver::{Bounds, Driver, Failed, Setup};
 use crate::guard::{Cap, Counted};
 use crate::log::Log;
-use crate::store::{Location, OpenError, Options, RedbStore, Refusal, Schema};
+use crate::store::{Location, OpenError, Options, RedbStore, Refusal, Schema, StoreFault};
 use async_executor::{Executor, Task};
 use async_io::{Async, Timer, block_on};
 use futures_lite::future;
@@ -124,6 +124,14 @@ where
             return Err(StartError::failed(Code::Internal, format!("the database: {fault}")));
         }
     };
+    let opened = store.is_ok();
+    let reopen = move || {
+        if opened && !location.path().exists() {
+            // Somebody moved it: an empty one in its place would tell every member that it is none.
+            return Err(OpenError::Fault(StoreFault("not_found")));
+        }
+        RedbStore::reopen(&location, Schema::CURRENT, store_options)
+    };
     let listener = listen(&options.listen)?;
     let address = local(&listener)?;
     let metrics = options.metrics.as_deref().map(listen).transpose()?;
@@ -152,7 +160,7 @@ where
     let driver = Driver::spawn(Setup::<M, _> {
         name: "relay",
         store,
-        reopen: Box::new(move || RedbStore::reopen(&location, Schema::CURRENT, store_options)),
+        reopen: Box::new(reopen),
         build: Box::new(move || {
             if let Some(built) = &built {
                 built.note(Origin::Relay(Box::new(config.clone())));

@@ -71,6 +71,29 @@ fn a_full_disk_is_no_crash_loop() {
     world.relay.stop().unwrap();
 }
 
+/// A store that was moved away is waited for: an empty one in its place would be another relay.
+#[test]
+fn a_store_that_is_gone_is_not_made_anew() {
+    let world = world(|_| {});
+    let mut client = world.authenticated();
+    client.ping(STORE);
+    let (db, away) = (world._dir.path().join("relay.db"), world._dir.path().join("away"));
+    std::fs::rename(&db, &away).unwrap();
+    world.faults.fail_sync(1, Failure::Lost);
+    client.say(r#"{"t":"roster.sync","req":"r1","after":-1}"#);
+    assert_eq!(client.text(), r#"{"code":"internal","id":"r1","t":"nack"}"#);
+    let start = Instant::now();
+    while !get(world.relay.address, "/readyz").1.contains("store_closed") {
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", world.log.lines());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!db.exists());
+    std::fs::rename(&away, &db).unwrap();
+    wait_ready(&world);
+    assert_eq!(client.text(), r#"{"n":1,"t":"ping"}"#, "what was stored is there");
+    world.relay.stop().unwrap();
+}
+
 #[test]
 fn a_failing_relay_stops() {
     let world = world(|_| {});
