@@ -9,12 +9,14 @@ use messaging_machines::daemon::io::{Event, IpcId, Tier};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// `ipcBufferBytes`: unsent bytes to one connection.
 pub(super) const IPC_BUFFER_BYTES: usize = 33_554_432;
+/// Unsent bytes to all connections together: past it the one that is behind most is dropped.
+pub(super) const IPC_TOTAL_BYTES: usize = 4 * IPC_BUFFER_BYTES;
 /// How long a closing connection may take to read what waits.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 const CHUNK_BYTES: usize = 16 * 1024;
@@ -37,6 +39,14 @@ impl Ipc {
 
     pub(super) fn all(&self) -> Vec<Arc<Outbox>> {
         self.lock().values().cloned().collect()
+    }
+
+    /// The connection that is behind most, when all of them together are behind too far.
+    pub(super) fn hoarder(&self) -> Option<Arc<Outbox>> {
+        if self.total.load(Ordering::Relaxed) <= IPC_TOTAL_BYTES {
+            return None;
+        }
+        self.lock().values().max_by_key(|outbox| outbox.bytes()).cloned()
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -7,7 +7,7 @@ use super::snapshot::Snapshots;
 use super::sockets::SocketFiles;
 use super::wake;
 use crate::client::Hello;
-use crate::driver::{Events, Flow, Perform};
+use crate::driver::{Events, Flow, Health, Perform};
 use crate::log::{Level, Log};
 use crate::outbox::Outbox;
 use async_executor::Executor;
@@ -35,6 +35,7 @@ pub(super) struct Wired {
     pub(super) events: Events<Event>,
     pub(super) saves: Saves,
     pub(super) snapshots: Snapshots,
+    pub(super) health: Arc<Health>,
 }
 
 /// The daemon's side of its driver.
@@ -89,6 +90,11 @@ impl Performer {
         if let Some(outbox) = self.shared.ipc.get(conn) {
             self.push(outbox, line, IPC_BUFFER_BYTES, "ipc.slow");
         }
+        if let Some(outbox) = self.shared.ipc.hoarder() {
+            outbox.abort();
+            self.shared.log.warn("ipc.slow", &[]);
+            self.dirty.push(outbox);
+        }
     }
 
     /// Closes the connections that the next machine will not know.
@@ -109,8 +115,11 @@ impl Performer {
     }
 
     fn answer(&mut self, receipt: Receipt) {
+        let full = self.shared.wired.get().is_some_and(|wired| wired.health.disk_full());
+        let why =
+            if full { "the disk of the home is full, make room" } else { "the store failed, try again" };
         let data = json!({"code": "internal", "retryAfterMs": RETRY_AFTER_MS});
-        let error = json!({"code": -32603, "message": "internal: the store failed, try again", "data": data});
+        let error = json!({"code": -32603, "message": format!("internal: {why}"), "data": data});
         self.ipc_send(receipt.conn, json!({"jsonrpc": "2.0", "id": receipt.id, "error": error}).to_string());
     }
 

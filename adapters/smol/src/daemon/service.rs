@@ -189,7 +189,12 @@ where
     let events = driver.events.clone();
     let copier = Copier::spawn(home, &driver.health, events.clone(), &log).map_err(internal)?;
     let snapshots = copier.snapshots();
-    let _ = shared.wired.set(Wired { events: events.clone(), saves, snapshots });
+    let _ = shared.wired.set(Wired {
+        events: events.clone(),
+        saves,
+        snapshots,
+        health: Arc::clone(&driver.health),
+    });
     drop(begin);
     let ids = Arc::new(AtomicU64::new(1));
     let accepting = [(Tier::Agent, agent), (Tier::Admin, admin)]

@@ -53,6 +53,15 @@ impl Fake {
                 }
                 json!({"ok": true})
             }
+            // 24 MiB for everybody there is.
+            "hoard" => {
+                for conn in &self.open {
+                    for _ in 0..24 {
+                        out.push(Effect::IpcSend { conn: *conn, line: "x".repeat(1 << 20) });
+                    }
+                }
+                json!({"ok": true})
+            }
             "save" => {
                 let file = File::Config(params["text"].as_str().unwrap_or_default().to_owned());
                 out.push(Effect::Save { save: SaveId(1), file });

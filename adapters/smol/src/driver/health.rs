@@ -15,6 +15,7 @@ pub const COMMIT_BUCKETS_MICROS: [u64; 13] = [
 pub struct Health {
     pub(super) closed: AtomicBool,
     pub(super) failing: AtomicBool,
+    pub(super) full: AtomicBool,
     pub(super) stopping: AtomicBool,
     pub(super) reading: AtomicBool,
     pub(super) writes: AtomicU64,
@@ -44,6 +45,12 @@ impl Health {
     #[must_use]
     pub fn serves(&self) -> bool {
         !self.store_failing() || self.reading.load(Ordering::Relaxed)
+    }
+
+    /// The last write failed because the disk, or the owner's share of it, was full.
+    #[must_use]
+    pub fn disk_full(&self) -> bool {
+        self.store_failing() && self.full.load(Ordering::Relaxed)
     }
 
     /// The process is shutting down (`stopping`).

@@ -39,6 +39,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         // An open store answers reads meanwhile, so that `/readyz` tells a full disk from a lost one.
         let mut store = self.open(commits, &mut took_effect)?;
         loop {
+            self.health.full.store(fault.is_full(), Ordering::Relaxed);
             self.health.store_errors.fetch_add(1, Ordering::Relaxed);
             self.log.error("store.failing", &[("error", fault.0.into()), ("retryMs", retry_ms.into())]);
             let wait_ms = self.jittered(retry_ms)?;

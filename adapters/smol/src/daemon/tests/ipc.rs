@@ -87,6 +87,51 @@ fn a_client_that_does_not_read_is_dropped_alone() {
     world.stop();
 }
 
+/// Many that do not read, each within its own limit: together they do not fill the memory.
+#[test]
+fn clients_that_do_not_read_are_bounded_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = start(&home(dir.path()));
+    let mut slow: Vec<_> = (0..10).map(|_| raw(&world)).collect();
+    for stream in &mut slow {
+        line(stream);
+    }
+    world.client().call("hoard", json!({})).unwrap();
+    let whole = slow.into_iter().filter_map(|mut stream| {
+        let mut bytes = vec![0; 24 * ((1 << 20) + 1)];
+        stream.read_exact(&mut bytes).ok()
+    });
+    let whole = whole.count();
+    // 240 MiB waited for them, and 128 may; what the sockets took does not count.
+    assert!((4..=7).contains(&whole), "{whole}");
+    assert!(world.log.names().contains(&"ipc.slow".to_owned()));
+    assert_eq!(world.client().call("echo", json!({"a": 1})).unwrap(), json!({"a": 1}));
+    world.stop();
+}
+
+#[test]
+fn a_full_disk_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = start(&home(dir.path()));
+    world.faults.set_full(true);
+    world.client().call("put", json!({"key": "a"})).unwrap_err();
+    let start = Instant::now();
+    loop {
+        let error = world.client().call("rows", json!({})).unwrap_err();
+        assert_eq!(error.code, Code::Internal);
+        if error.to_string().contains("the disk of the home is full") {
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "{error}");
+    }
+    world.faults.set_full(false);
+    while world.client().call("rows", json!({})).is_err() {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    world.stop();
+}
+
 #[test]
 fn a_stop_over_the_api_answers_first() {
     let dir = tempfile::tempdir().unwrap();
