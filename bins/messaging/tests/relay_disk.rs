@@ -2,66 +2,20 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "world/disk.rs"]
+mod disk;
 mod world;
 
+use disk::{SmallDisk, fill};
 use messaging_bench::link::Link;
 use messaging_bench::team::Team;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 use world::{PATIENCE, Process, wait};
-
-/// A small filesystem, unmounted at the end. Mounting needs root, or a user namespace: a machine that has neither cannot
-/// run this test, and it says so instead of passing.
-struct SmallDisk {
-    at: tempfile::TempDir,
-}
-
-impl SmallDisk {
-    fn mount() -> Self {
-        let at = tempfile::tempdir().unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=4m,mode=700", "messaging-test"])
-            .arg(at.path())
-            .output()
-            .unwrap();
-        assert!(
-            mounted.status.success(),
-            "this test mounts a tmpfs of 4 MiB and has to run as root, or inside `unshare --map-root-user --mount`: {}",
-            String::from_utf8_lossy(&mounted.stderr)
-        );
-        Self { at }
-    }
-
-    /// The disk gets larger: 32 MiB.
-    fn grow(&self) {
-        let at = self.at.path();
-        let grown = Command::new("mount").args(["-o", "remount,size=32m"]).arg(at).status().unwrap();
-        assert!(grown.success(), "the tmpfs could not be enlarged");
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.at.path().join(name)
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(self.at.path()).status();
-    }
-}
-
-/// Leaves no room on the disk.
-fn fill(path: &Path) {
-    let mut file = std::fs::File::create(path).unwrap();
-    for size in [65_536, 4_096, 1] {
-        while file.write_all(&vec![1; size]).is_ok() {}
-    }
-}
 
 fn ready(port: u16) -> (bool, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -83,7 +37,7 @@ fn has(log: &Path, event: &str) -> bool {
 
 #[test]
 fn a_full_filesystem_refuses_recovers_and_loses_nothing_acked() {
-    let disk = SmallDisk::mount();
+    let disk = SmallDisk::mount(4);
     let folder = tempfile::tempdir().unwrap();
     let (db, log) = (disk.path("relay.db"), folder.path().join("log"));
     let start = |port: u16| {

@@ -4,9 +4,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod daemon;
+#[path = "../world/disk.rs"]
+#[allow(dead_code, reason = "a helper of tests, each of which uses a part of it")]
+mod disk;
 mod exits;
+mod full;
 mod home;
 mod owner;
+mod snapshot;
 mod sockets;
 mod store;
 #[path = "../world/mod.rs"]

@@ -245,4 +245,6 @@ mod tests;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
+mod retention_tests;
+#[cfg(test)]
 mod thread_tests;
