@@ -221,6 +221,11 @@ impl Daemon {
         let needs = match method.needs {
             Needs::Nothing => Ok(()),
             Needs::Identity if cx.facts.has_identity() => Ok(()),
+            // §8.9: another team would not bring this one back.
+            Needs::Identity if cx.facts.keys.alarm() == Some(identity::Alarm::KeysMissing) => {
+                let text = "this machine's keys are missing: put its identity.json back";
+                Err(RpcError::new(Code::NoIdentity, text))
+            }
             Needs::Identity => Err(RpcError::new(Code::NoIdentity, "create or join a team first")),
         };
         let outcome = match needs {

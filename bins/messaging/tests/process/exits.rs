@@ -7,8 +7,9 @@ use messaging_smol::home::Home;
 use messaging_smol::store::{Location, Options, RedbStore, Schema};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::SystemTime;
 
 /// `messagingd` itself.
 fn messagingd(arguments: &[&str]) -> Output {
@@ -84,6 +85,22 @@ fn a_start_that_is_refused_ends_with_1_and_one_line() {
     }
 }
 
+/// The files of a home, what is in them and when they were written.
+fn files(home: &Path) -> Vec<(PathBuf, Vec<u8>, SystemTime)> {
+    let mut files: Vec<_> = std::fs::read_dir(home)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .map(|path| {
+            let bytes = std::fs::read(&path).unwrap();
+            let written = path.metadata().unwrap().modified().unwrap();
+            (path, bytes, written)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
 #[test]
 fn a_store_of_another_time_ends_it_with_78() {
     let options = Options { cache_bytes: 1 << 20, quick_repair: false, journal: None };
@@ -107,11 +124,14 @@ fn a_store_of_another_time_ends_it_with_78() {
         }
         // Nothing else in the home is read first.
         std::fs::write(path.join("config.json"), "{").unwrap();
+        let before = files(&path);
         let (status, text) = refused(&path);
         assert_eq!(status, Some(78), "{text}");
         assert!(text.starts_with(&format!("messagingd: store_refused: {reason}: ")), "{text}");
         assert_eq!(text.lines().count(), 1, "{text}");
         let error = cli_error(&path, &["daemon", "start"]);
         assert_eq!((&error["code"], &error["reason"]), (&json!("store_refused"), &json!(reason)));
+        // Neither the store nor anything beside it changed by a byte.
+        assert!(files(&path) == before, "{reason}: the home was changed");
     }
 }

@@ -75,6 +75,15 @@ fn a_snapshot_is_of_one_moment_while_writes_go_on() {
     writer.join().unwrap();
     assert_eq!(world.daemon("alice").terminate(), Some(0));
     for (path, before, after) in copies {
+        // No key is in it: it says so, does nothing, and is whole again with the key beside it.
+        let mut daemon = start(&path);
+        let client = Client::connect(&Options::admin(Home::new(&path))).unwrap();
+        assert_eq!(client.call("daemon.status", json!({})).unwrap()["alarm"], "keys_missing");
+        let error = client.call("conv.list", json!({})).unwrap_err();
+        assert!(error.code.as_str() == "no_identity" && error.message.contains("identity.json"), "{error}");
+        client.call("daemon.stop", json!({})).unwrap();
+        assert_eq!(ended(&mut daemon), Some(0));
+        std::fs::copy(world.path("alice").join("identity.json"), path.join("identity.json")).unwrap();
         let mut daemon = start(&path);
         let client = Client::connect(&Options::admin(Home::new(&path))).unwrap();
         let found = lines(&client);
