@@ -77,52 +77,84 @@ impl MachineId {
     }
 }
 
-/// A public key that was checked to be usable: the only way to a verification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct VerifyKey(MachineId);
+/// A public key that was checked to be usable: the only way to a verification. Holds the curve point as well, which an
+/// eighth of a verification goes into: who checks many signatures of one machine keeps its key. Equal and ordered as ids.
+#[derive(Clone, Copy)]
+pub struct VerifyKey {
+    id: MachineId,
+    /// The point, negated: the equation wants it so.
+    minus: EdwardsPoint,
+}
 
 impl VerifyKey {
     /// The key of this id, when it is usable.
     #[must_use]
     pub fn new(id: &MachineId) -> Option<Self> {
-        id.is_usable().then_some(Self(*id))
+        let minus = if id.is_plain() { -CompressedEdwardsY(id.0).decompress()? } else { return None };
+        Some(Self { id: *id, minus })
     }
 
     /// The id of this key.
     #[must_use]
     pub const fn machine(&self) -> MachineId {
-        self.0
+        self.id
     }
 
     /// Whether this key signed exactly these bytes. S must be reduced and R canonical; the equation is the
     /// cofactorless one.
     #[must_use]
     pub fn verify(&self, message: &[u8], sig: &Sig) -> bool {
-        holds(self.0.as_bytes(), message, sig.as_bytes()).is_some_and(|holds| holds)
+        self.holds(message, sig.as_bytes()).is_some_and(|holds| holds)
+    }
+
+    /// Whether R is the encoding of `S·B − k·A` (RFC 8032 §5.1.7, without the cofactor): the bytes are compared, so R
+    /// must be canonical. Nothing when S is not reduced. `tests/verify.rs` holds this to ring's answers; the vector
+    /// arithmetic here takes two thirds of ring's time, and less than half where the processor has AVX-512.
+    fn holds(&self, message: &[u8], sig: &[u8; 64]) -> Option<bool> {
+        let (r, s) = sig.split_first_chunk::<32>()?;
+        let s = Option::<Scalar>::from(Scalar::from_canonical_bytes(s.try_into().ok()?))?;
+        let mut hash = Context::new(&SHA512);
+        hash.update(r);
+        hash.update(&self.id.0);
+        hash.update(message);
+        let k = Scalar::from_bytes_mod_order_wide(hash.finish().as_ref().try_into().ok()?);
+        // Everything here is public: time may vary with it.
+        Some(
+            EdwardsPoint::vartime_double_scalar_mul_basepoint(&k, &self.minus, &s).compress().as_bytes() == r,
+        )
     }
 }
 
-/// Whether R is the encoding of `S·B − k·A` (RFC 8032 §5.1.7, without the cofactor): the bytes are compared, so R must
-/// be canonical. Nothing when S is not reduced or the key is no point. `tests/verify.rs` holds this to ring's answers;
-/// the vector arithmetic here takes two thirds of ring's time, and less than half where the processor has AVX-512.
-fn holds(key: &[u8; 32], message: &[u8], sig: &[u8; 64]) -> Option<bool> {
-    let (r, s) = sig.split_first_chunk::<32>()?;
-    let s = Option::<Scalar>::from(Scalar::from_canonical_bytes(s.try_into().ok()?))?;
-    let a = CompressedEdwardsY(*key).decompress()?;
-    let mut hash = Context::new(&SHA512);
-    hash.update(r);
-    hash.update(key);
-    hash.update(message);
-    let k = Scalar::from_bytes_mod_order_wide(hash.finish().as_ref().try_into().ok()?);
-    // Everything here is public: time may vary with it.
-    Some(EdwardsPoint::vartime_double_scalar_mul_basepoint(&k, &-a, &s).compress().as_bytes() == r)
+impl fmt::Debug for VerifyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VerifyKey({})", self.id)
+    }
+}
+
+impl PartialEq for VerifyKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for VerifyKey {}
+
+impl PartialOrd for VerifyKey {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for VerifyKey {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.id.cmp(&other.id)
+    }
 }
 
 /// Whether the machine signed exactly these bytes; false for an unusable key.
 #[must_use]
 pub fn verify(machine: &MachineId, sig: &Sig, message: &[u8]) -> bool {
-    // The equation decodes the key itself and refuses what is no point, so that is not asked twice.
-    machine.is_plain() && VerifyKey(*machine).verify(message, sig)
+    VerifyKey::new(machine).is_some_and(|key| key.verify(message, sig))
 }
 
 /// Whether the machine signed this value for this purpose; false for an unusable key or a value that is not

@@ -10,7 +10,7 @@ use messaging_proto::envelope::{
 };
 use messaging_proto::hash::Hash;
 use messaging_proto::json::{FromValue, Object, Value, canonicalize, parse_wire};
-use messaging_proto::key::{EncKey, EncSecret, MachineId};
+use messaging_proto::key::{EncKey, EncSecret, MachineId, VerifyKey};
 use messaging_proto::limits::{CLOCK_SKEW_MS, HEADER_BYTES, PLAINTEXT_BYTES, PRESENCE_BYTES, TTL_MS};
 use messaging_proto::name::{PersonId, SessionName};
 use messaging_proto::payload::Typed;
@@ -97,15 +97,24 @@ fn what_is_built_reads_back() {
 fn every_changed_byte_is_refused_with_its_code() {
     let made =
         [seal(&parts(), &mail()).unwrap(), seal_presence(&signer(1), &presence_parts(), presence()).unwrap()];
+    let known = [1, 2].map(|number| VerifyKey::new(&signer(number).machine()).unwrap());
     let mut refused = 0;
     for sealed in made {
+        for key in &known {
+            let whole = Inspected::knowing(sealed.value.clone(), Some(&sealed.text), Some(key));
+            assert!(whole.signature_ok() && whole == inspect(&sealed));
+        }
         for at in 0..sealed.text.len() {
             for flip in [1, 2, 0x10, 0x20] {
                 let mut bytes = sealed.text.clone().into_bytes();
                 bytes[at] ^= flip;
                 let Ok(value) = parse_wire(&bytes, usize::MAX) else { continue };
                 let changed = changed_member(&json(&sealed.text), &value);
-                let inspected = Inspected::new(value);
+                let inspected = Inspected::new(value.clone());
+                // Whose key is at hand changes nothing.
+                for key in &known {
+                    assert_eq!(Inspected::knowing(value.clone(), None, Some(key)), inspected);
+                }
                 let code = verify(&inspected).unwrap_err().code();
                 let more: &[Code] = match changed.as_str() {
                     "realm" => &[Code::NotMember],

@@ -3,6 +3,7 @@
 use crate::b64u;
 use crate::envelope::Inspected;
 use crate::json::{Fields, Invalid, Object, Value, parse_wire_noting};
+use crate::key::VerifyKey;
 use crate::units::utf16_len;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -28,6 +29,8 @@ pub struct Members<'a> {
     object: Object,
     /// The text of the whole frame, when it is canonical.
     canonical: Option<&'a str>,
+    /// The key of whoever sent the frame, if known.
+    sender: Option<&'a VerifyKey>,
 }
 
 impl Members<'_> {
@@ -65,10 +68,7 @@ impl Members<'_> {
         let text = self.canonical.filter(|_| alone).and_then(|text| {
             text.strip_prefix(r#"{"env":"#)?.strip_suffix(r#""}"#)?.strip_suffix(t)?.strip_suffix(r#","t":""#)
         });
-        Ok(Box::new(match text {
-            Some(text) => Inspected::with_text(env, text),
-            None => Inspected::new(env),
-        }))
+        Ok(Box::new(Inspected::knowing(env, text, self.sender)))
     }
 }
 
@@ -109,7 +109,13 @@ impl<F: Frame> Received<F> {
     /// signature of an envelope in it.
     #[must_use]
     pub fn parse(bytes: Vec<u8>, max: usize) -> Self {
-        let (parsed, id) = read(&bytes, max);
+        Self::parse_from(bytes, max, None)
+    }
+
+    /// As [`Received::parse`], of a message from a machine whose key is at hand, if one is. Reads the same.
+    #[must_use]
+    pub fn parse_from(bytes: Vec<u8>, max: usize, sender: Option<&VerifyKey>) -> Self {
+        let (parsed, id) = read(&bytes, max, sender);
         Self { parsed, bytes: bytes.len(), id, raw: bytes, max }
     }
 
@@ -133,7 +139,7 @@ impl<F> Received<F> {
     }
 }
 
-fn read<F: Frame>(bytes: &[u8], max: usize) -> (Parsed<F>, Option<String>) {
+fn read<F: Frame>(bytes: &[u8], max: usize, sender: Option<&VerifyKey>) -> (Parsed<F>, Option<String>) {
     let Ok((Value::Object(object), canonical)) = parse_wire_noting(bytes, max) else {
         return (Parsed::Malformed, None);
     };
@@ -141,7 +147,7 @@ fn read<F: Frame>(bytes: &[u8], max: usize) -> (Parsed<F>, Option<String>) {
     let id = readable_id(&object);
     let Some(t) = F::TYPES.iter().copied().find(|known| *known == t) else { return (Parsed::Unknown, id) };
     let canonical = if canonical { std::str::from_utf8(bytes).ok() } else { None };
-    let parsed = match F::read(t, Members { object, canonical }) {
+    let parsed = match F::read(t, Members { object, canonical, sender }) {
         Ok(frame) => Parsed::Frame(frame),
         Err(_) => Parsed::BadShape { t, id: id.clone() },
     };

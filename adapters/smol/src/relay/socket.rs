@@ -14,6 +14,7 @@ use async_io::Timer;
 use futures_lite::future;
 use messaging_machines::relay::io::{Event, Unreadable};
 use messaging_proto::frame::{ClientFrame, Parsed, Received};
+use messaging_proto::key::VerifyKey;
 use messaging_proto::time::Mono;
 use std::cell::RefCell;
 use std::io::ErrorKind;
@@ -59,6 +60,8 @@ struct Socket<'a> {
     arrivals: &'a Arrivals,
     wire: &'a mut Wire,
     reader: ws::Reader,
+    /// The key of the machine, once it said `hello` and something after it: nearly all that it signs comes this way.
+    sender: Option<Box<VerifyKey>>,
     /// Whole frames, of which the kernel has taken `sent` bytes.
     out: Vec<u8>,
     sent: usize,
@@ -104,6 +107,7 @@ pub(super) async fn serve(
         arrivals,
         wire: &mut wire,
         reader: ws::Reader::default(),
+        sender: None,
         out: Vec::new(),
         sent: 0,
         in_flight: 0,
@@ -207,7 +211,8 @@ impl Socket<'_> {
                     self.conn.heard(text.len());
                     // Nothing is heard behind a close.
                     if self.conn.outbox.ending().is_none() {
-                        heard.push(Event::Frame { conn, frame: Box::new(Received::parse(text, limit)) });
+                        let frame = Box::new(Received::parse_from(text, limit, self.sender()));
+                        heard.push(Event::Frame { conn, frame });
                     }
                 }
                 Ok(Some(Got::Binary)) => {
@@ -245,6 +250,14 @@ impl Socket<'_> {
             self.alive = Some(now);
             Event::Alive { conn: self.conn.id }
         })
+    }
+
+    fn sender(&mut self) -> Option<&VerifyKey> {
+        if self.sender.is_none() {
+            let machine = self.conn.authenticated().map(|(_, machine)| machine);
+            self.sender = machine.and_then(|machine| VerifyKey::new(&machine)).map(Box::new);
+        }
+        self.sender.as_deref()
     }
 
     async fn report(&self, heard: Vec<Event>) -> Result<(), End> {
