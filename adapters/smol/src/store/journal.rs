@@ -24,8 +24,10 @@ use redb::{StorageBackend, StorageError};
 
 /// Length, sum and number.
 const HEADER: usize = 16;
-/// A growing file grows by zeros up to a multiple of this.
+/// A growing file grows by zeros up to a multiple of this, then of its own length, up to a multiple of [`GROW_MOST_BYTES`]:
+/// a sync after it grew also writes the file system's own records of that, and waits for whatever else grew.
 const GROW_BYTES: u64 = 128 << 10;
+const GROW_MOST_BYTES: u64 = 1 << 20;
 /// A file longer than this is cut when its turn comes again.
 const KEEP_BYTES: u64 = 64 << 20;
 /// Room for encoding that is kept.
@@ -116,7 +118,8 @@ impl Journal {
         let used = record.len();
         let end = self.end + used as u64;
         if end > *len {
-            let padded = end.next_multiple_of(GROW_BYTES);
+            let step = len.next_power_of_two().clamp(GROW_BYTES, GROW_MOST_BYTES);
+            let padded = end.next_multiple_of(step);
             record.resize(usize::try_from(padded - self.end).map_err(|_| StoreFault("file_too_large"))?, 0);
             let grown = file.set_len(padded).and_then(|()| file.write(self.end, &record));
             if grown.is_err() {
@@ -405,6 +408,20 @@ mod tests {
             assert_eq!(open([image(&flipped), image(&[])], 0).unwrap().1.last, 3, "{at}");
         }
         assert_eq!(open([image(&bytes), image(&[])], 0).unwrap().1.last, 4);
+    }
+
+    #[test]
+    fn a_file_grows_in_few_steps() {
+        let (mut journal, _) = open(memory(), 0).unwrap();
+        let mut lens = std::collections::BTreeSet::new();
+        for n in 1..=100 {
+            let mut writes = Writes::new();
+            writes.write(T, vec![n], Some(vec![n; 80 << 10]));
+            journal.append(u64::from(n), &writes).unwrap();
+            lens.insert(journal.lens[0]);
+        }
+        assert!(journal.end > 7 << 20 && lens.len() <= 12, "{lens:?}");
+        assert_eq!(open(copy(&journal), 0).unwrap().1.last, 100);
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod journal;
 mod layers;
 pub(crate) mod library;
 mod open;
+mod paced;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -57,9 +58,9 @@ pub const META: Table = Table("meta");
 const COMMITS: &[u8] = b"commits";
 const WRITE_PROBE: &[u8] = b"write_probe";
 /// Bytes in the journal at which a checkpoint begins.
-pub const CHECKPOINT_BYTES: usize = 8 << 20;
+pub const CHECKPOINT_BYTES: usize = 16 << 20;
 /// Bytes in the journal at which commits wait for the checkpoint before.
-const BEHIND_BYTES: usize = 4 * CHECKPOINT_BYTES;
+const BEHIND_BYTES: usize = 2 * CHECKPOINT_BYTES;
 
 /// A failed operation, by a fixed name that may be logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,6 +3,7 @@
 use super::held::Held;
 use super::journal::{self, Journal};
 use super::layers::{Checkpoint, Inner};
+use super::paced::Paced;
 use super::{META, RedbStore, StoreFault, library, table};
 use messaging_machines::store::{Table, Writes};
 use redb::{Builder, Database, DatabaseError, ReadableDatabase, TableHandle, backends::FileBackend};
@@ -83,7 +84,7 @@ impl Location {
         if let Some(faults) = &self.faults {
             return builder.create_with_backend(faults.over(file));
         }
-        builder.create_with_backend(file)
+        builder.create_with_backend(Paced::new(file))
     }
 
     /// Opens the journal's files, making them where there are none.
