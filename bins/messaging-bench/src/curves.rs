@@ -1,5 +1,5 @@
 //! How costs grow: the relay's start after a crash with its store's size, founding with the number of teams, a roster
-//! and the fan-out with the number of members. Senders, bodies, connections and backlogs grow by options of the other
+//! and the fan-out with the number of members, all of a roster with the number of its entries. Senders, bodies, connections and backlogs grow by options of the other
 //! workloads.
 
 use crate::Fault;
@@ -7,9 +7,9 @@ use crate::link::{Link, now};
 use crate::relay::Relay;
 use crate::team::Team;
 use messaging_proto::json::canonicalize;
-use messaging_proto::key::SigningKey;
+use messaging_proto::key::{EncSecret, SigningKey};
 use messaging_proto::name::TeamName;
-use messaging_proto::roster::{Role, genesis};
+use messaging_proto::roster::{ApplyOptions, Author, Role, Roster, genesis};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
@@ -92,4 +92,70 @@ pub(crate) fn members(program: &Path, folder: &Path, count: usize) -> Result<Val
     let hello = u64::try_from(begun.elapsed().as_micros())? / count as u64;
     let cpu = (relay.cpu_micros()? - cpu) / count as u64;
     Ok(json!({ "us_per_append": append, "us_per_hello": hello, "server_cpu_us_per_hello": cpu }))
+}
+
+/// A roster of `count` entries, nearly all of them new keys: an entry appended at the end, the whole read by somebody who
+/// joins, and the relay's start and its first `hello` after a crash.
+pub(crate) fn roster(program: &Path, folder: &Path, count: usize) -> Result<Value, Fault> {
+    let mut relay = Relay::start(program, folder)?;
+    let founder = &Team::found(relay.port, 1)?.machines[0];
+    let key = SigningKey::from_seed([8; 32]);
+    let mut member = founder.member(Role::Admin);
+    member.machine = key.machine();
+    let name = TeamName::parse("long").ok_or("team name")?;
+    let entry = genesis(&key, now()?, &name, &member)?;
+    Link::open(relay.port)?.append(&canonicalize(&entry)?)?;
+    let mut roster = Roster::from_entries(&[entry])?;
+    let team = roster.team().ok_or("no team")?;
+    let mut link = Link::live(relay.port, &key, &team)?;
+    let (mut micros, mut index) = (0, 1);
+    while index < count {
+        let mut batch = Vec::new();
+        while index < count && batch.len() < UNDER_WAY {
+            let mut secret = [9; 32];
+            secret[..8].copy_from_slice(&(index as u64).to_be_bytes());
+            let enc = EncSecret::from_bytes(secret).public();
+            let entry =
+                Author::new(&key, &roster, now()?).ok_or("no head")?.member_rekey(&key.machine(), &enc)?;
+            roster.apply(&entry, ApplyOptions::default())?;
+            batch.push(format!(r#"{{"t":"roster.append","req":"r","entry":{}}}"#, canonicalize(&entry)?));
+            index += 1;
+        }
+        let (begun, appended) = (Instant::now(), batch.len());
+        for frame in batch {
+            link.say(frame)?;
+        }
+        for _ in 0..appended {
+            while !link.text()?.contains("\"roster.ok\"") {}
+        }
+        micros = u64::try_from(begun.elapsed().as_micros())? / appended as u64;
+    }
+    let begun = Instant::now();
+    let (mut read, mut pages) = (0, 0_u64);
+    loop {
+        let after = i64::try_from(read)? - 1;
+        link.say(format!(r#"{{"t":"roster.sync","req":"s","after":{after}}}"#))?;
+        let page = link.value()?;
+        read += page["entries"].as_array().map_or(0, Vec::len);
+        pages += 1;
+        if page["more"] != true {
+            break;
+        }
+    }
+    let sync = begun.elapsed();
+    let reopen = relay.crash(program)?;
+    let begun = Instant::now();
+    drop(Link::live(relay.port, &key, &team)?);
+    let hello = begun.elapsed();
+    if read != count {
+        return Err(format!("{read} entries").into());
+    }
+    Ok(json!({
+        "us_per_append": micros,
+        "sync_ms": sync.as_secs_f64() * 1000.0,
+        "sync_pages": pages,
+        "reopen_ms": reopen,
+        "first_hello_ms": hello.as_secs_f64() * 1000.0,
+        "rss_kib": relay.resident()? / 1024,
+    }))
 }

@@ -11,6 +11,7 @@ mod drain;
 mod hostile;
 mod idle;
 mod latency;
+mod library;
 mod life;
 mod publish;
 mod raw;
@@ -38,19 +39,19 @@ struct Args {
     #[argh(option, default = "1")]
     rounds: u32,
     /// run only this workload: publish, life, latency, drain, idle or commit; or one of those that run only when
-    /// named, soak, hostile, reopen, teams and members
+    /// named, soak, hostile, reopen, teams, members, roster and library (redb's own choices)
     #[argh(option)]
     only: Option<String>,
     /// bytes of an envelope's canonical text (default 1536)
     #[argh(option, default = "1536")]
     bytes: usize,
-    /// senders of `publish`, or how many teams or members; repeat for more (default 1, 16 and 64)
+    /// senders of `publish`, or how many teams, members or roster entries; repeat for more (default 1, 16 and 64)
     #[argh(option)]
     senders: Vec<usize>,
     /// seconds of `publish` (default 2)
     #[argh(option, default = "2")]
     seconds: u64,
-    /// envelopes of `drain` and `reopen` (default 20000)
+    /// envelopes of `drain` and `reopen`, MiB of `library` (default 20000)
     #[argh(option, default = "20_000")]
     backlog: usize,
     /// envelopes a second of `latency` (default 200)
@@ -124,6 +125,17 @@ fn main() {
         }
         for &count in senders.iter().filter(|_| curve("members")) {
             line("members", count as u64, curves::members(&args.relay, &folder, count));
+        }
+        for &count in senders.iter().filter(|_| curve("roster")) {
+            line("roster", count as u64, curves::roster(&args.relay, &folder, count));
+        }
+        if curve("library") {
+            match library::run(&folder, args.bytes, args.backlog) {
+                Ok(lines) => {
+                    lines.into_iter().for_each(|figures| line("library", args.backlog as u64, Ok(figures)));
+                }
+                Err(error) => line("library", args.backlog as u64, Err(error)),
+            }
         }
         if args.only.as_deref() == Some("hostile") {
             line("hostile", 0, hostile::run(&args.relay, &folder, args.bytes, args.long.min(30), &args.act));

@@ -1,4 +1,4 @@
-//! Fills a home: 100,000 lines, 20,000 inbox items, 2,000 of them tasks, 500 grants, 50 members, 10,000 roster entries.
+//! Fills a home with as much as it is told, a tenth of its inbox items tasks.
 
 use crate::seed;
 use messaging_machines::daemon::Daemon;
@@ -22,12 +22,25 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use zeroize::Zeroizing;
 
-const LINES: usize = 100_000;
-const ITEMS: usize = 20_000;
-const TASKS: usize = 2_000;
-const GRANTS: usize = 500;
-const MEMBERS: usize = 50;
-const ENTRIES: usize = 10_000;
+/// How much a home holds.
+#[derive(Clone, Copy)]
+pub(crate) struct Amount {
+    pub(crate) lines: usize,
+    pub(crate) items: usize,
+    pub(crate) grants: usize,
+    pub(crate) members: usize,
+    /// Of the roster.
+    pub(crate) entries: usize,
+}
+
+/// Years of use.
+pub(crate) const YEARS: Amount =
+    Amount { lines: 100_000, items: 20_000, grants: 500, members: 50, entries: 10_000 };
+/// A week of a busy team of ten: five agents here, each with a hundred messages a day.
+pub(crate) const WEEK: Amount = Amount { lines: 3_500, items: 1_750, grants: 20, members: 10, entries: 30 };
+
+/// One inbox item of so many is a task.
+const TASK_EVERY: usize = 10;
 /// Writes of one commit.
 const BATCH: usize = 2_000;
 /// How long ago the filling begins: nothing of it is old enough to be deleted.
@@ -43,7 +56,7 @@ const WORDS: [&str; 16] = [
 ];
 
 /// Fills it, and says with how much.
-pub(crate) fn fill(home: &Home) -> Value {
+pub(crate) fn fill(home: &Home, amount: Amount) -> Value {
     let world = World::team(1, &["alice/laptop"]);
     let node = &world.nodes[0];
     let identity = node.identity.clone().unwrap();
@@ -57,7 +70,7 @@ pub(crate) fn fill(home: &Home) -> Value {
     let keys = IdentityFile::new(Zeroizing::new(identity)).read().unwrap();
     let entries = node.base.iter().filter(|(table, ..)| *table == ROSTER);
     let texts: Vec<_> = entries.map(|(.., value)| String::from_utf8(value[1..].to_vec()).unwrap()).collect();
-    let (roster, peers) = grown(Roster::replay_texts(&texts).unwrap(), &keys);
+    let (roster, peers) = grown(Roster::replay_texts(&texts).unwrap(), &keys, amount);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
     let wall = u64::try_from(now).unwrap() - AGO_MS;
     let daemon = seed::daemon(keys, &config);
@@ -70,18 +83,20 @@ pub(crate) fn fill(home: &Home) -> Value {
     );
     filler.event(Event::IpcLine { conn: CONN, line: register.into_bytes() });
     filler.all(peers.len(), |daemon, step, txn, at| daemon.fill_presence(step, txn, &peers[at]).unwrap());
-    filler.all(GRANTS, |daemon, step, txn, at| daemon.fill_grant(step, txn, person(at + 1)).unwrap());
-    filler.all(LINES, |daemon, step, txn, at| {
+    filler.all(amount.grants, |daemon, step, txn, at| daemon.fill_grant(step, txn, person(at + 1)).unwrap());
+    filler.all(amount.lines, |daemon, step, txn, at| {
         let line = (person(at % peers.len() + 1), text(at));
         daemon.fill_chats(step, txn, [line]).unwrap();
     });
     let session = SessionName::parse(SESSION).unwrap();
-    filler.all(ITEMS, |daemon, step, txn, at| {
-        let is_task = at % (ITEMS / TASKS) == 0;
+    filler.all(amount.items, |daemon, step, txn, at| {
+        let is_task = at % TASK_EVERY == 0;
         let from = &peers[at % peers.len()];
         daemon.fill_inbox(step, txn, &session, from, (&text(at), is_task)).unwrap();
     });
-    json!({"lines": LINES, "items": ITEMS, "tasks": TASKS, "grants": GRANTS, "members": MEMBERS, "entries": ENTRIES})
+    let Amount { lines, items, grants, members, entries } = amount;
+    let tasks = items / TASK_EVERY;
+    json!({"lines": lines, "items": items, "tasks": tasks, "grants": grants, "members": members, "entries": entries})
 }
 
 struct Filler {
@@ -121,9 +136,9 @@ impl Filler {
 }
 
 /// The founder's roster with the other members and a long history of new keys; and the others' machines.
-fn grown(mut roster: Roster, founder: &Identity) -> (Roster, Vec<MachineId>) {
+fn grown(mut roster: Roster, founder: &Identity, amount: Amount) -> (Roster, Vec<MachineId>) {
     let mut ts = START + 1_000_000;
-    let others: Vec<_> = (1..MEMBERS).map(|number| identity(number, 0)).collect();
+    let others: Vec<_> = (1..amount.members).map(|number| identity(number, 0)).collect();
     for (at, other) in others.iter().enumerate() {
         let member = Member {
             machine: other.machine(),
@@ -137,7 +152,7 @@ fn grown(mut roster: Roster, founder: &Identity) -> (Roster, Vec<MachineId>) {
         roster.apply(&entry, ApplyOptions::default()).unwrap();
     }
     let mut round = 0;
-    while usize::try_from(roster.head().unwrap().seq).unwrap() + 1 < ENTRIES {
+    while usize::try_from(roster.head().unwrap().seq).unwrap() + 1 < amount.entries {
         round += 1;
         let at = round % others.len();
         let (other, enc) = (&others[at], identity(at + 1, round).enc());

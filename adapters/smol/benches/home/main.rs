@@ -2,8 +2,9 @@
 //! how much memory it holds. Prints JSON lines.
 //!
 //! `cargo bench -p messaging-smol --bench home -- --program target/release/messaging`; `--samples N` (200) calls of each
-//! kind; `--only home` or `--only receive`, which is a thousand envelopes that wait for a daemon at the relay; `--perf FILE`
-//! records the receiving daemon.
+//! kind; `--only home`, `--only week` (a home a week old), `--only curves` (how search grows with lines, and a start with
+//! the roster) or `--only receive`, which is a thousand envelopes that wait for a daemon at the relay; `--perf FILE` records the
+//! receiving daemon.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 mod filling;
@@ -12,6 +13,7 @@ mod receive;
 #[path = "../seed/mod.rs"]
 mod seed;
 
+use filling::{Amount, WEEK, YEARS};
 use messaging_smol::client::Client;
 use messaging_smol::home::Home;
 use process::Daemon;
@@ -34,12 +36,30 @@ fn main() {
     let samples = after("--samples").map_or(200, |text| text.parse().unwrap());
 
     let only = after("--only");
-    if only.as_deref() != Some("receive") {
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    if wanted("home") {
         empty(&program);
-        full(&program, samples);
+        full(&program, samples, YEARS, &[]);
     }
-    if only.as_deref() != Some("home") {
+    if wanted("week") {
+        full(&program, samples, WEEK, &[]);
+    }
+    if wanted("receive") {
         receive::run(&program, after("--perf").as_deref());
+    }
+    if only.as_deref() == Some("curves") {
+        curves(&program, samples);
+    }
+}
+
+/// How a search grows with the transcript, and a start with the roster.
+fn curves(program: &Path, samples: usize) {
+    let few = Amount { lines: 100, items: 100, grants: 5, members: 10, entries: 20 };
+    for lines in [1_000, 10_000, 100_000, 1_000_000] {
+        full(program, samples, Amount { lines, ..few }, &["search", "conv.read"]);
+    }
+    for entries in [20, 100, 1_000, 10_000, 100_000] {
+        full(program, samples, Amount { entries, ..few }, &["team.info"]);
     }
 }
 
@@ -51,11 +71,11 @@ fn empty(program: &Path) {
     print("empty", json!({"rss_mib": daemon.memory("VmRSS")}));
 }
 
-/// A home that is full.
-fn full(program: &Path, samples: usize) {
+/// A home that holds something, asked in every way, or by these methods.
+fn full(program: &Path, samples: usize, amount: Amount, methods: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(&folder.path().join("home"));
-    let filled = filling::fill(&home);
+    let filled = filling::fill(&home, amount);
     let bytes = std::fs::metadata(home.store()).unwrap().len();
     print("filled", json!({"counts": filled, "store_mib": mib(bytes)}));
 
@@ -80,7 +100,8 @@ fn full(program: &Path, samples: usize) {
     std::thread::sleep(Duration::from_secs(1));
     print("idle", json!({"rss_mib": daemon.memory("VmRSS")}));
     let client = daemon.register(filling::SESSION, filling::KEY, "codex");
-    for (name, method, params) in calls() {
+    let asked = |method: &str| methods.is_empty() || methods.contains(&method);
+    for (name, method, params) in calls().into_iter().filter(|(_, method, _)| asked(method)) {
         let mut params = params;
         let mut times = Vec::new();
         if method.starts_with("inbox.") || method.starts_with("task.") {
@@ -88,6 +109,9 @@ fn full(program: &Path, samples: usize) {
         }
         if name.ends_with("deep") {
             params["cursor"] = deep(&client, method);
+            if params["cursor"].is_null() {
+                continue;
+            }
         }
         for _ in 0..samples {
             let begin = Instant::now();
