@@ -112,6 +112,13 @@ fn homes_that_are_nobody_or_two() {
     let status = said(&world, "bob", &["status"]);
     has(&status, &["This home has no keys", "Team     Blue (roster entry", "identity.json is gone"]);
     assert!(!status.contains("in no team"), "{status}");
+    // No other team is the way out.
+    let relay = world.relay_url();
+    let create = ["team", "create", "--relay", &relay, "--name", "B", "--person", "bob", "--label", "desk"];
+    for verb in [&["inbox"][..], &["contacts"], &["team", "info"], &["send", "alice", "x"], &create] {
+        let said = said(&world, "bob", verb);
+        has(&said, &["missing", "Next: put identity.json back from a backup"]);
+    }
     world.kill_daemon("bob");
     std::fs::rename(world.path("kept.json"), &identity).unwrap();
 

@@ -90,6 +90,7 @@ impl Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let step = match error.code {
+            Code::NoIdentity | Code::InvalidState => steps::state(&error.message),
             Code::InvalidRequest => steps::field(&error.message),
             Code::Forbidden | Code::Internal => steps::home(&error.message),
             _ => None,

@@ -39,6 +39,28 @@ const HOMES: &[(&str, &str)] = &[
 const OWN: &str = "name a folder of your own with --home or $MESSAGING_HOME.";
 const SHORT: &str = "name a home with a shorter path, with --home or $MESSAGING_HOME.";
 
+/// What the daemon says of the state a home is in, and what then helps.
+const STATES: &[(&str, &str)] = &[
+    ("keys are missing", KEYS),
+    ("the keys of this machine are missing", KEYS),
+    (
+        "this machine was removed from its team",
+        "ask an admin for a new ticket, and join with it from a new home (--home <folder>).",
+    ),
+    ("this machine is in a team", "name another home with --home <folder>: a home is in one team."),
+    (
+        "identity.json belongs to a team that the store does not hold",
+        "put messaging.db back from a backup (docs/backup.md), or move the home aside and set it up again.",
+    ),
+];
+
+const KEYS: &str = "put identity.json back from a backup, or replace this machine: docs/backup.md.";
+
+/// The step for a message about the state of the home.
+pub(super) fn state(message: &str) -> Option<&'static str> {
+    STATES.iter().find(|(part, _)| message.contains(part)).map(|(_, step)| *step)
+}
+
 /// The step for a message about the home folder.
 pub(super) fn home(message: &str) -> Option<&'static str> {
     HOMES.iter().find(|(part, _)| message.contains(part)).map(|(_, step)| *step)
