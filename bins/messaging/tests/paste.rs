@@ -91,10 +91,20 @@ fn a_chat_takes_a_paste_as_one_line_and_leaves_nothing_to_the_shell() {
     wait("the pasted line", || (texts(&world) == ["one /quit three"]).then_some(()));
     // The chat goes on; what comes alone is a command again.
     std::thread::sleep(SETTLED);
+    world.kill_daemon("alice");
+    chat.expect("daemon_unavailable", PATIENCE);
+    chat.type_text("lost\n");
+    chat.expect("Not sent", PATIENCE);
+    // It goes on by itself when the daemon is back.
+    world.start_daemon("alice");
+    chat.expect("The daemon is back.", PATIENCE);
+    std::thread::sleep(SETTLED);
+    chat.type_text("four\n");
+    wait("the line after", || (texts(&world) == ["one /quit three", "four"]).then_some(()));
     chat.type_text("half a line, for nob");
     let mut shell = chat.next_reader();
     std::thread::sleep(SETTLED);
-    world.kill_daemon("alice");
+    chat.interrupt();
     assert_eq!(chat.left_to(&mut shell, PATIENCE), "", "the shell would run it");
 }
 
@@ -119,4 +129,19 @@ fn start_with_typed(world: &World, arguments: &[&str], typed: &str) -> Terminal 
     let mut terminal = Terminal::start(&mut command);
     terminal.type_text(typed);
     terminal
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused_aloud() {
+    let mut world = World::new();
+    world.pair();
+    let mut command = Command::new(PROGRAM);
+    command.arg("--home").arg(world.path("alice")).args(["chat", "bob"]).env_remove("MESSAGING_HOME");
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"l1\xff\nl2\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && words.contains("UTF-8"), "{words}");
+    assert!(texts(&world).is_empty());
 }

@@ -100,3 +100,26 @@ fn what_waits_says_for_what() {
     let nobody = world.cli("alice", &["sent", "01ARZ3NDEKTSV4RRFFQ69G5FAV"]);
     assert!(text(&nobody).starts_with("messaging: not_found"), "{}", text(&nobody));
 }
+
+/// The files of a message are saved inside the folder that was named, whatever their sender called them.
+#[test]
+fn files_are_saved_from_the_command_line() {
+    let mut world = World::new();
+    world.pair();
+    let mut builder = Agent::new(&world, "bob", "builder");
+    world.cli_json("alice", &["inbox"]);
+    let parts = json!([{"text": "see"}, {"raw": "AAEC", "filename": "../../evil.bin"}]);
+    wait("alice's terminal at bob's", || {
+        builder.call("msg.send", json!({"to": "alice/cli@laptop", "parts": parts})).ok()
+    });
+    let item = wait("the mail", || world.cli_json("alice", &["inbox"])["items"].get(0).cloned());
+    let folder = world.path("saved");
+    std::fs::create_dir(&folder).unwrap();
+    let folder = folder.to_str().unwrap();
+    let id = item["id"].as_str().unwrap();
+    for name in ["evil.bin", "evil-2.bin"] {
+        let read = world.cli_json("alice", &["read", id, "--save", folder]);
+        assert_eq!(read["saved"], json!([format!("{folder}/{name}")]));
+        assert_eq!(std::fs::read(format!("{folder}/{name}")).unwrap(), [0, 1, 2]);
+    }
+}

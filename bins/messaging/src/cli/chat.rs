@@ -16,6 +16,8 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_millis(120);
 /// Lines that come closer together than this were not typed: they are one pasted text.
 const BURST: Duration = Duration::from_millis(100);
+/// How soon a daemon that is gone is looked for again.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Lines looked at again when the state of one changed.
 const RECENT: u64 = 50;
 
@@ -50,26 +52,28 @@ pub(super) fn run(shell: &mut Shell, args: &ChatWith) -> Result<(), Failure> {
     let typed = read_input();
     chat.prompt();
     loop {
-        chat.events()?;
-        match typed.recv_timeout(POLL) {
-            Ok(line) => {
-                let on = match chat.terminal.then(|| burst(&line, &typed)).flatten() {
-                    Some((pasted, rows)) => {
-                        chat.send(None, &pasted, rows)?;
-                        true
-                    }
-                    None => chat.typed(&line)?,
-                };
-                if !on {
+        match chat.turn(&typed) {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(failure) if chat.terminal && is_lost(&failure) => {
+                if !chat.wait_for_daemon(&failure, &typed)? {
                     return Ok(());
                 }
-                chat.said = true;
-                chat.prompt();
             }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return chat.last_look(),
+            Err(failure) => {
+                // On a row of its own, not after what is being typed.
+                if chat.terminal {
+                    output::page("\r\u{1b}[K");
+                }
+                return Err(failure);
+            }
         }
     }
+}
+
+/// Whether the daemon is gone, which may come back.
+fn is_lost(failure: &Failure) -> bool {
+    failure.code == "daemon_unavailable"
 }
 
 /// However a chat ends, what is still typed is not for the shell.
@@ -83,20 +87,30 @@ impl Drop for Leave {
 
 /// The lines that came together with `first`, as one text, and how many they were; nothing when it came alone. Pasted text
 /// is text: none of it is a command.
-fn burst(first: &str, typed: &mpsc::Receiver<String>) -> Option<(String, usize)> {
+fn burst(first: &str, typed: &mpsc::Receiver<Typed>) -> Option<(String, usize)> {
     let mut lines = vec![first.to_owned()];
-    while let Ok(line) = typed.recv_timeout(BURST) {
+    while let Ok(Ok(line)) = typed.recv_timeout(BURST) {
         lines.push(line);
     }
     let rows = lines.len();
     (rows > 1).then(|| (lines.join(" "), rows))
 }
 
+/// What was typed: a line, or that it was no text.
+type Typed = Result<String, NotText>;
+
+/// Bytes that are not UTF-8.
+struct NotText;
+
 /// Lines from standard input, read aside since reading blocks. The channel ends with the input.
-fn read_input() -> mpsc::Receiver<String> {
+fn read_input() -> mpsc::Receiver<Typed> {
     let (sender, receiver) = mpsc::channel();
     let _ = std::thread::Builder::new().name("input".to_owned()).spawn(move || {
-        for line in std::io::stdin().lines().map_while(Result::ok) {
+        for line in std::io::stdin().lines() {
+            let line = match line {
+                Err(error) if error.kind() != std::io::ErrorKind::InvalidData => return,
+                line => line.map_err(|_| NotText),
+            };
             if sender.send(line).is_err() {
                 return;
             }
@@ -106,6 +120,69 @@ fn read_input() -> mpsc::Receiver<String> {
 }
 
 impl Chat<'_> {
+    /// Shows what happened and acts on a line that was typed; whether to go on.
+    fn turn(&mut self, typed: &mpsc::Receiver<Typed>) -> Result<bool, Failure> {
+        self.events()?;
+        let on = match typed.recv_timeout(POLL) {
+            Ok(Ok(line)) => match self.terminal.then(|| burst(&line, typed)).flatten() {
+                Some((pasted, rows)) => {
+                    self.send(None, &pasted, rows)?;
+                    true
+                }
+                None => self.typed(&line)?,
+            },
+            Ok(Err(NotText)) if self.terminal => {
+                output::complain(&format!("{BAD}That was not UTF-8 text: not sent.{BAD:#}"));
+                true
+            }
+            Ok(Err(NotText)) => {
+                return Err(Failure::usage("a line of standard input is not UTF-8 text")
+                    .with_remedy("turn it into UTF-8: it and what follows it were not sent."));
+            }
+            Err(RecvTimeoutError::Timeout) => return Ok(true),
+            Err(RecvTimeoutError::Disconnected) => {
+                self.last_look()?;
+                return Ok(false);
+            }
+        };
+        self.said = true;
+        if on {
+            self.prompt();
+        }
+        Ok(on)
+    }
+
+    /// Until the daemon is back nothing is sent; whether to go on.
+    fn wait_for_daemon(&mut self, failure: &Failure, typed: &mpsc::Receiver<Typed>) -> Result<bool, Failure> {
+        let words = format!(
+            "{BAD}{}{BAD:#}: {}. Nothing is sent until it is back; /quit leaves.\nNext: {}",
+            failure.code, failure.text, failure.remedy
+        );
+        self.say(&output::fitted(&words));
+        self.prompt();
+        loop {
+            match typed.recv_timeout(AGAIN) {
+                Ok(Ok(line)) if matches!(&*line, "/quit" | "/q") => return Ok(false),
+                Ok(Ok(line)) if line.trim().is_empty() => self.said = true,
+                Ok(_) => self.say(&format!("{BAD}Not sent: the daemon is not back yet.{BAD:#}")),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(false),
+            }
+            self.shell.reconnect();
+            let back = self.shell.call("conv.subscribe", object([])).and_then(|_| {
+                self.say(&format!("{GOOD}The daemon is back.{GOOD:#}"));
+                self.fresh()?;
+                self.states()
+            });
+            self.prompt();
+            match back {
+                Ok(()) => return Ok(true),
+                Err(failure) if is_lost(&failure) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
     /// The history, and where the unread lines begin.
     fn open(&mut self, args: &ChatWith) -> Result<(), Failure> {
         let list = self.shell.call("conv.list", object([("limit", number(200))]))?;

@@ -109,18 +109,32 @@ pub(super) fn run(shell: &mut Shell, verb: ChatVerb) -> Result<(), Failure> {
                 if event.text("type") != "conv" {
                     continue;
                 }
+                let text = if shell.out.is_json() { None } else { text_of(shell, &event)? };
                 shell.out.result(&event, || {
-                    format!(
+                    let lead = format!(
                         "{}  {}  {}  {}",
                         event.int("seq").unwrap_or_default(),
                         output::clean(event.text("conversation")),
                         event.text("change"),
                         output::clean(event.text("person"))
-                    )
+                    );
+                    text.map_or_else(|| lead.clone(), |text| output::said(&format!("{lead}  "), &text))
                 });
             }
         }
     }
+}
+
+/// The text of the line that an event is about.
+fn text_of(shell: &mut Shell, event: &Value) -> Result<Option<String>, Failure> {
+    let Some(id) = event.maybe("id").filter(|_| event.text("change") == "line") else { return Ok(None) };
+    let room = object([("conversation", string(event.text("conversation"))), ("limit", number(100))]);
+    let page = match shell.call("conv.read", room) {
+        Err(failure) if failure.code == "not_found" => return Ok(None),
+        page => page?,
+    };
+    let line = page.items("lines").iter().find(|line| line.text("id") == id);
+    Ok(line.map(|line| line.text("text").to_owned()))
 }
 
 pub(super) fn channel(shell: &mut Shell, verb: ChannelVerb) -> Result<(), Failure> {

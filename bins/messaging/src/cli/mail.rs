@@ -7,6 +7,7 @@ use super::outcome::{self, Outcome};
 use super::outgoing;
 use super::output::{self, FAINT, GOOD, STRONG, WAITING};
 use super::parts;
+use super::save;
 use super::shell::{Shell, text_or_stdin};
 use super::value::{Read, array, number, object, string};
 use serde_json::Value;
@@ -225,8 +226,23 @@ pub(super) fn read(shell: &mut Shell, args: ReadArgs) -> Result<(), Failure> {
             chats::conversation(shell, conversation, args.before.as_deref(), args.limit)
         }
         (Some(id), None) => {
-            let item = shell.call_keyed("item.read", [("id", string(id))])?;
-            shell.out.result(&item, || describe_item(&item));
+            let mut item = shell.call_keyed("item.read", [("id", string(id))])?;
+            let mut saved = Vec::new();
+            if let Some(folder) = &args.save {
+                let parts = item.get("message").map(|message| message.items("parts")).unwrap_or_default();
+                let paths = save::files(parts, folder)?;
+                saved = paths.iter().map(|path| path.display().to_string()).collect();
+                if let Some(members) = item.as_object_mut() {
+                    members.insert("saved".to_owned(), array(saved.iter().map(|path| string(path))));
+                }
+            }
+            shell.out.result(&item, || {
+                let mut text = describe_item(&item);
+                for path in &saved {
+                    text.push_str(&format!("\n{GOOD}Saved{GOOD:#} {}", output::clean(path)));
+                }
+                text
+            });
             Ok(())
         }
     }

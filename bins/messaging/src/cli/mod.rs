@@ -26,6 +26,7 @@ mod parts;
 mod progress;
 mod remedy;
 mod rows;
+mod save;
 mod service;
 mod shell;
 mod steps;

@@ -175,11 +175,12 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
-/// Puts what the shell prints next on a line of its own.
+/// Puts what the shell prints next on a line of its own, and leaves it nothing that was typed for this program.
 pub(crate) fn restore() {
     if std::io::stdout().is_terminal() {
         page("\n");
     }
+    forget_typed();
 }
 
 /// Drops what was typed into the terminal and nobody has read: it was meant for what was on the screen then, not for what

@@ -3,7 +3,7 @@
 use super::args::{TaskUpdate, TaskVerb, Tasks};
 use super::failure::Failure;
 use super::mail::peer;
-use super::output::{self, FAINT, STRONG};
+use super::output::{self, FAINT, STRONG, WAITING};
 use super::parts;
 use super::shell::Shell;
 use super::value::{Read, array, object, string};
@@ -43,6 +43,7 @@ pub(super) fn list(shell: &mut Shell, args: Tasks) -> Result<(), Failure> {
 }
 
 pub(super) fn run(shell: &mut Shell, verb: TaskVerb) -> Result<(), Failure> {
+    let is_cancel = matches!(verb, TaskVerb::Cancel(_));
     let result = match verb {
         TaskVerb::Show(args) => shell.call_keyed("task.get", [("taskId", string(&args.id))])?,
         TaskVerb::Update(args) => update(shell, args)?,
@@ -54,7 +55,11 @@ pub(super) fn run(shell: &mut Shell, verb: TaskVerb) -> Result<(), Failure> {
             shell.call_keyed("task.cancel", members)?
         }
     };
-    shell.out.result(&result, || result.get("task").map(describe).unwrap_or_default());
+    shell.out.result(&result, || {
+        let text = result.get("task").map(describe).unwrap_or_default();
+        let asked = "Its agent is asked to stop; the state changes when it answers.";
+        if is_cancel { format!("{WAITING}{asked}{WAITING:#}\n{text}") } else { text }
+    });
     Ok(())
 }
 

@@ -84,6 +84,7 @@ fn heading(state: &State, width: u16) -> Line<'static> {
         (None, _) => (tone, format!("relay {}  as of {}{known}", summary.relay, summary.at)),
     };
     let left = format!("Messaging  {}", cut(&who, 30));
+    let end = (end.0, cut(&end.1, usize::from(width).saturating_sub(left.width() + 2)));
     let gap = usize::from(width).saturating_sub(left.width() + end.1.width());
     Line::from(vec![
         Span::styled(left, style(Tone::Strong)),

@@ -64,7 +64,12 @@ pub(super) fn perform(shell: &mut Shell, action: &Action) -> Vec<Event> {
     };
     result.unwrap_or_else(|failure| {
         let lost = matches!(failure.code.as_str(), "daemon_unavailable" | "daemon_mismatch");
-        vec![if lost { Event::Lost(words(&failure)) } else { Event::Failed(words(&failure)) }]
+        let mut events =
+            vec![if lost { Event::Lost(words(&failure)) } else { Event::Failed(words(&failure)) }];
+        if let Action::Write { room, text } = action {
+            events.push(Event::Unsent(room.clone(), text.clone()));
+        }
+        events
     })
 }
 

@@ -24,6 +24,8 @@ const POLL: Duration = Duration::from_millis(100);
 const CALM: Duration = Duration::from_millis(400);
 /// And at least this often, so that ages and clocks move.
 const STALE: Duration = Duration::from_secs(15);
+/// How soon a daemon that is gone is looked for again.
+const AGAIN: Duration = Duration::from_secs(2);
 /// A question is answered by what comes after this much silence, once it is on the screen.
 const SILENCE: Duration = Duration::from_millis(150);
 
@@ -94,7 +96,7 @@ fn go(shell: &mut Shell, terminal: &mut ratatui::DefaultTerminal) -> Result<(), 
                     shell.reconnect();
                     match subscribe(shell) {
                         Ok(()) => work.push_back(Action::Reload),
-                        Err(failure) => work.extend(state.step(Event::Failed(load::words(&failure)))),
+                        Err(failure) => work.extend(state.step(Event::Lost(load::words(&failure)))),
                     }
                 }
                 action => {
@@ -147,6 +149,10 @@ fn go(shell: &mut Shell, terminal: &mut ratatui::DefaultTerminal) -> Result<(), 
             }
         }
         let since = loaded.elapsed();
+        if state.is_lost() && since > AGAIN {
+            loaded = Instant::now();
+            work.push_back(Action::Reconnect);
+        }
         if !state.is_lost() && ((stale && since > CALM) || since > STALE) {
             work.push_back(Action::Reload);
         }

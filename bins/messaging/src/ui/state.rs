@@ -140,6 +140,8 @@ pub(super) enum Event {
     Done(String),
     /// A refusal in words.
     Failed(String),
+    /// A line that was not sent: its room and its text.
+    Unsent(String, String),
     /// The daemon is gone.
     Lost(String),
 }
@@ -268,7 +270,9 @@ impl State {
             Event::Paste(text) => self.paste(&text),
             Event::Summary(summary) => {
                 self.summary = summary;
-                self.lost = false;
+                if std::mem::take(&mut self.lost) {
+                    self.word = (Tone::Good, "Connected again.".to_owned());
+                }
             }
             Event::List(tab, items) => return self.list(tab, items),
             Event::Detail(tab, detail) => {
@@ -280,6 +284,11 @@ impl State {
             Event::Ask(sentence, action) => self.ask(sentence, action),
             Event::Done(word) => self.word = (Tone::Good, word),
             Event::Failed(words) => self.word = (Tone::Bad, words),
+            // What was typed stays: it goes out, or is dropped, by another key.
+            Event::Unsent(room, text) if self.over == Over::Nothing => {
+                self.over = Over::Writing { room, text };
+            }
+            Event::Unsent(..) => {}
             Event::Lost(words) => {
                 self.lost = true;
                 self.word = (Tone::Bad, format!("{words} (r: try again)"));

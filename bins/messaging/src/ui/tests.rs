@@ -277,3 +277,24 @@ fn long_words_and_long_texts_are_within_reach() {
     state.step(Event::Key(Key::PageDown));
     assert!(pane(&state).iter().all(|row| row != "14:59   bob: first"), "one key moves it");
 }
+
+/// What was written and could not be sent is still there, and what was lost is forgotten once it is back.
+#[test]
+fn a_lost_daemon_takes_no_text_along() {
+    let mut state = full();
+    keys(&mut state, "wHello");
+    let sent = state.step(Event::Key(Key::Enter));
+    assert_eq!(sent, [Action::Write { room: "dm:bob".into(), text: "Hello".into() }]);
+    state.step(Event::Lost("daemon_unavailable: gone".into()));
+    state.step(Event::Unsent("dm:bob".into(), "Hello".into()));
+    assert!(screen_of(&state, 80, 24).contains("To bob: Hello"));
+    let mut summary = state.summary.clone();
+    summary.team = "A team with a name of many words".into();
+    summary.relay = "connecting".into();
+    state.step(Event::Summary(summary));
+    let screen = screen_of(&state, 80, 24);
+    assert!(!screen.contains("gone") && screen.contains("Connected again."), "{screen}");
+    let head = screen.lines().next().unwrap();
+    assert!(head.contains("  relay connecting"), "{head}");
+    assert_eq!(state.step(Event::Key(Key::Enter)), sent, "one more key sends it");
+}

@@ -68,7 +68,7 @@ pub(crate) struct Inbox {
 #[argh(
     subcommand,
     name = "read",
-    example = "messaging read 01M7Q5F6K8FS28ZVG7YPT2PQY9\nmessaging read --with dm:bob\nmessaging read --with agent:bob/agent"
+    example = "messaging read 01M7Q5F6K8FS28ZVG7YPT2PQY9\nmessaging read --with dm:bob\nmessaging read --with agent:bob/agent\nmessaging read 01M7Q5F6K8FS28ZVG7YPT2PQY9 --save ."
 )]
 pub(crate) struct Read {
     /// an inbox item or something you sent
@@ -83,6 +83,9 @@ pub(crate) struct Read {
     /// at most this many (default 50)
     #[argh(option)]
     pub(crate) limit: Option<u64>,
+    /// write the message's files into this folder, over nothing that is there
+    #[argh(option)]
+    pub(crate) save: Option<PathBuf>,
 }
 
 /// what is not read yet of all your agents sent, how long, why, and to whom; or how far one message has come
