@@ -129,9 +129,13 @@ impl<'a> Agent<'a> {
     }
 
     fn send(&mut self, kind: &'static str, text: &str, reply_to: Option<&str>) -> Result<Sent, Failure> {
-        let to = if self.name == "alice/planner" { "bob/builder" } else { "alice/planner" };
+        // With the machine's label, so that nobody has to have heard of the other's sessions first: an answer may be
+        // quicker than the news of who asked.
+        let (to, label) =
+            if self.name == "alice/planner" { ("bob/builder", "desk") } else { ("alice/planner", "laptop") };
         let parts = array([object([("text", string(text))])]);
-        let mut members = vec![("to", string(to)), ("kind", string(kind)), ("parts", parts)];
+        let address = string(&format!("{to}@{label}"));
+        let mut members = vec![("to", address), ("kind", string(kind)), ("parts", parts)];
         if let Some(id) = reply_to {
             members.push(("replyTo", string(id)));
         }
