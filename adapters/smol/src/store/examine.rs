@@ -1,18 +1,14 @@
 //! Looking at a store without touching it: for `messaging doctor`, while no daemon has it.
 
-use super::StoreFault;
+use super::held::Held;
+use super::library;
 use super::open::{OpenError, Schema, check, io_fault, is_foreign};
 use redb::{Builder, StorageBackend};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::FileExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is written is kept in pieces of this many bytes.
-const BLOCK: u64 = 4096;
 const CACHE_BYTES: usize = 16 << 20;
 
 /// Whether there is a store at `path` that a daemon of this release could open; false when there is none, or one without
@@ -29,114 +25,43 @@ pub fn examine(path: &Path) -> Result<bool, OpenError> {
     if is_foreign(&mut file).map_err(io_fault)? {
         return Err(OpenError::Refused(super::Refusal::PreReset));
     }
-    let overlay = Overlay::over(file).map_err(io_fault)?;
-    // redb panics on some of what it finds in a damaged file. Nobody else runs here, so nobody misses the hook.
+    let held = Held::new(Unlocked(file)).map_err(io_fault)?;
+    // Nobody else runs here, so nobody misses the hook that would print what `library` makes an answer of.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let looked = catch_unwind(AssertUnwindSafe(|| {
-        let mut db = Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(overlay)?;
+    let fresh = library::opening(|| {
+        let mut db = Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(held)?;
         db.check_integrity()?;
         check(&db, Schema::CURRENT)
-    }));
+    });
     std::panic::set_hook(hook);
-    looked.unwrap_or(Err(OpenError::Fault(StoreFault("corrupted")))).map(|fresh| !fresh)
+    fresh.map(|fresh| !fresh)
 }
 
-/// A file whose changes stay in memory.
+/// A file that is read, and not kept from anybody meanwhile.
 #[derive(Debug)]
-struct Overlay {
-    file: File,
-    state: Mutex<State>,
-}
+struct Unlocked(File);
 
-#[derive(Debug)]
-struct State {
-    len: u64,
-    blocks: BTreeMap<u64, Vec<u8>>,
-}
-
-impl Overlay {
-    fn over(file: File) -> std::io::Result<Self> {
-        let len = file.metadata()?.len();
-        Ok(Self { file, state: Mutex::new(State { len, blocks: BTreeMap::new() }) })
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The bytes of a block, as they are on the disk; zeros past its end.
-    fn below(&self, block: u64) -> std::io::Result<Vec<u8>> {
-        let mut bytes = vec![0; BLOCK as usize];
-        let mut filled = 0;
-        while filled < bytes.len() {
-            match self.file.read_at(&mut bytes[filled..], block * BLOCK + filled as u64) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(bytes)
-    }
-}
-
-/// The parts of `len` bytes from `offset` on, each with its block, its start there and its length.
-fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> {
-    let end = offset + len as u64;
-    let mut at = offset;
-    std::iter::from_fn(move || {
-        let (block, start) = (at / BLOCK, at % BLOCK);
-        let length = (BLOCK - start).min(end - at);
-        at += length;
-        (length > 0).then_some((block, start as usize, length as usize))
-    })
-}
-
-impl StorageBackend for Overlay {
+impl StorageBackend for Unlocked {
     fn len(&self) -> Result<u64, Error> {
-        Ok(self.state().len)
+        Ok(self.0.metadata()?.len())
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
-        let state = self.state();
-        if offset.checked_add(out.len() as u64).is_none_or(|end| end > state.len) {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        let mut done = 0;
-        for (block, start, length) in parts(offset, out.len()) {
-            let part = &mut out[done..done + length];
-            match state.blocks.get(&block) {
-                Some(bytes) => part.copy_from_slice(&bytes[start..start + length]),
-                None => part.copy_from_slice(&self.below(block)?[start..start + length]),
-            }
-            done += length;
-        }
-        Ok(())
+        self.0.read_exact_at(out, offset)
     }
 
-    fn set_len(&self, len: u64) -> Result<(), Error> {
-        self.state().len = len;
-        Ok(())
+    // What stands behind glass is never asked to change.
+    fn set_len(&self, _: u64) -> Result<(), Error> {
+        Err(ErrorKind::PermissionDenied.into())
     }
 
     fn sync_data(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        let mut state = self.state();
-        let mut done = 0;
-        for (block, start, length) in parts(offset, data.len()) {
-            let mut bytes = match state.blocks.remove(&block) {
-                Some(bytes) => bytes,
-                None => self.below(block)?,
-            };
-            bytes[start..start + length].copy_from_slice(&data[done..done + length]);
-            state.blocks.insert(block, bytes);
-            done += length;
-        }
-        Ok(())
+    fn write(&self, _: u64, _: &[u8]) -> Result<(), Error> {
+        Err(ErrorKind::PermissionDenied.into())
     }
 }
 
@@ -176,12 +101,5 @@ mod tests {
             assert!(matches!(examine(&path), Err(OpenError::Fault(_))));
             std::fs::remove_file(&path).unwrap();
         }
-    }
-
-    #[test]
-    fn parts_cover_what_was_asked_for() {
-        assert_eq!(parts(4090, 10).collect::<Vec<_>>(), [(0, 4090, 6), (1, 0, 4)]);
-        assert_eq!(parts(8192, 4096).collect::<Vec<_>>(), [(2, 0, 4096)]);
-        assert_eq!(parts(5, 0).count(), 0);
     }
 }

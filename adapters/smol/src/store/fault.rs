@@ -1,5 +1,6 @@
 //! A redb file that fails on demand: what a commit's failure really leaves behind.
 
+use super::locks::file_locks;
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 use std::io::{Error, ErrorKind};
@@ -123,23 +124,5 @@ impl StorageBackend for FaultBackend {
         self.file.write(offset, data)
     }
 
-    fn close(&self) -> Result<(), Error> {
-        self.file.close()
-    }
-
-    fn try_lock_range(
-        &self,
-        start: std::ops::Bound<u64>,
-        end: std::ops::Bound<u64>,
-    ) -> Result<bool, redb::BackendError> {
-        self.file.try_lock_range(start, end)
-    }
-
-    fn unlock_range(
-        &self,
-        start: std::ops::Bound<u64>,
-        end: std::ops::Bound<u64>,
-    ) -> Result<(), redb::BackendError> {
-        self.file.unlock_range(start, end)
-    }
+    file_locks!();
 }

@@ -3,10 +3,10 @@
 //! redb writes to a file as soon as it opens it, to mark it as open or to repair it. A store that is not ours must not be
 //! changed (`messaging/1 §8.8`), and whose it is only shows in its rows; so they are looked at through this first.
 
-use redb::{BackendError, StorageBackend};
+use super::locks::file_locks;
+use redb::StorageBackend;
 use std::collections::BTreeMap;
 use std::io::Error;
-use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is kept of the file is kept in pieces of this size.
@@ -117,33 +117,7 @@ impl<B: StorageBackend> StorageBackend for Held<B> {
         Ok(())
     }
 
-    fn close(&self) -> Result<(), Error> {
-        self.file.close()
-    }
-
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.file.try_lock_range(start, end)
-    }
-
-    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.file.try_lock_shared_range(start, end)
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.lock_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.file.query_lock_range(start, end)
-    }
+    file_locks!();
 }
 
 #[cfg(test)]
@@ -189,5 +163,12 @@ mod tests {
         }
         assert!(held.read(held.len().unwrap(), &mut [0]).is_err());
         assert!(whole(&held.file) == before);
+    }
+
+    #[test]
+    fn parts_cover_what_was_asked_for() {
+        assert_eq!(parts(4090, 10).collect::<Vec<_>>(), [(0, 4090, 6), (1, 0, 4)]);
+        assert_eq!(parts(8192, 4096).collect::<Vec<_>>(), [(2, 0, 4096)]);
+        assert_eq!(parts(5, 0).count(), 0);
     }
 }

@@ -31,6 +31,7 @@ mod held;
 mod journal;
 mod layers;
 pub(crate) mod library;
+mod locks;
 mod open;
 mod paced;
 mod reader;

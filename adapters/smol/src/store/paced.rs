@@ -3,9 +3,9 @@
 //! A checkpoint writes some megabytes of pages in one go. A sync of the journal meanwhile waits for everything the disk was
 //! given before it; so the disk is given little at a time.
 
-use redb::{BackendError, StorageBackend};
+use super::locks::file_locks;
+use redb::StorageBackend;
 use std::io::Error;
-use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes that wait for a sync at most.
@@ -49,33 +49,7 @@ impl<B: StorageBackend> StorageBackend for Paced<B> {
         self.file.set_len(len)
     }
 
-    fn close(&self) -> Result<(), Error> {
-        self.file.close()
-    }
-
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.file.try_lock_range(start, end)
-    }
-
-    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.file.try_lock_shared_range(start, end)
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.lock_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.file.query_lock_range(start, end)
-    }
+    file_locks!();
 }
 
 #[cfg(test)]
