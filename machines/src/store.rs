@@ -141,6 +141,14 @@ impl<'a> Txn<'a> {
         self.damaged.borrow_mut().push((table, key.to_vec()));
     }
 
+    /// What a row read as: noted as damaged when that is nothing.
+    pub fn noting<T>(&self, table: Table, key: &[u8], value: Option<T>) -> Option<T> {
+        if value.is_none() {
+            self.damaged(table, key);
+        }
+        value
+    }
+
     /// The rows noted so far, for the machine to report and to clear away.
     #[must_use]
     pub fn take_damaged(&self) -> Vec<(Table, Vec<u8>)> {

@@ -65,13 +65,8 @@ impl Presences {
 /// A machine's latest presence that has not ended.
 pub(super) fn current(txn: &Txn<'_>, now: Wall, seat: Seat) -> Result<Option<Arc<str>>, StoreDown> {
     let Some(row) = txn.get(PRESENCE, &seat_prefix(seat))? else { return Ok(None) };
-    match PresenceRow::decode(&row) {
-        Some(row) => Ok((row.exp > now).then(|| Arc::from(row.text))),
-        None => {
-            txn.damaged(PRESENCE, &seat_prefix(seat));
-            Ok(None)
-        }
-    }
+    let row = txn.noting(PRESENCE, &seat_prefix(seat), PresenceRow::decode(&row));
+    Ok(row.filter(|row| row.exp > now).map(|row| Arc::from(row.text)))
 }
 
 /// Keeps a presence as its machine's latest. False, and nothing is kept, when its `seq` is not above the stored

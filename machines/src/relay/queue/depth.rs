@@ -70,10 +70,7 @@ impl Depth {
             let rows = txn.range(ORDER, range)?;
             for (key, row) in &rows {
                 let Some((_, from, _)) = order_of(key) else { continue };
-                let order = OrderRow::decode(row);
-                if order.is_none() {
-                    txn.damaged(ORDER, key);
-                }
+                let order = txn.noting(ORDER, key, OrderRow::decode(row));
                 // A damaged one counts until it is cleared away.
                 if now.is_none_or(|now| order.is_none_or(|order| order.exp > now)) {
                     depth.add(from, order.map_or(0, |order| order.size));

@@ -76,12 +76,9 @@ impl Queue {
     /// The queue as the store holds it. Reads a few rows, however long the queue is.
     pub(super) fn start(step: &Step, txn: &Txn<'_>) -> Result<Self, StoreDown> {
         let counts = match txn.get(COUNT, COUNT_QUEUE)? {
-            Some(row) => match QueueCounts::decode(&row) {
+            Some(row) => match txn.noting(COUNT, COUNT_QUEUE, QueueCounts::decode(&row)) {
                 Some(counts) => counts,
-                None => {
-                    txn.damaged(COUNT, COUNT_QUEUE);
-                    recount::queue(txn)?
-                }
+                None => recount::queue(txn)?,
             },
             None => QueueCounts::default(),
         };
@@ -109,11 +106,9 @@ impl Queue {
         from: Seat,
         id: IdKey,
     ) -> Result<Lookup, StoreDown> {
-        let Some(row) = txn.get(SEEN, &seen_key(from, id))? else { return Ok(Lookup::Fresh) };
-        let Some(seen) = SeenRow::decode(&row) else {
-            txn.damaged(SEEN, &seen_key(from, id));
-            return Ok(Lookup::Fresh);
-        };
+        let key = seen_key(from, id);
+        let Some(row) = txn.get(SEEN, &key)? else { return Ok(Lookup::Fresh) };
+        let Some(seen) = txn.noting(SEEN, &key, SeenRow::decode(&row)) else { return Ok(Lookup::Fresh) };
         // §7 Dedupe: until `exp + clockSkewMs`.
         Ok(if now < seen.exp.plus(CLOCK_SKEW_MS) { Lookup::Taken(seen) } else { Lookup::Stale(seen) })
     }
@@ -172,11 +167,7 @@ impl Queue {
     ) -> Result<Option<OrderRow>, StoreDown> {
         let key = order_key(to, from, position);
         let Some(row) = txn.get(ORDER, &key)? else { return Ok(None) };
-        let order = OrderRow::decode(&row);
-        if order.is_none() {
-            txn.damaged(ORDER, &key);
-        }
-        Ok(order)
+        Ok(txn.noting(ORDER, &key, OrderRow::decode(&row)))
     }
 
     /// Deletes an envelope that waits. Its id stays taken.

@@ -62,10 +62,9 @@ impl Queue {
                 txn.delete(EXPIRY, key);
                 continue;
             };
-            let place = match PlaceRow::decode(row) {
+            let place = match txn.noting(EXPIRY, key, PlaceRow::decode(row)) {
                 Some(place) => Some(place),
                 None => {
-                    txn.damaged(EXPIRY, key);
                     let seen = txn.get(SEEN, &seen_key(from, id))?;
                     let seen = seen.as_deref().and_then(SeenRow::decode);
                     seen.map(|seen| PlaceRow { to: seen.to, position: seen.position })

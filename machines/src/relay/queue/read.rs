@@ -25,10 +25,7 @@ pub(in crate::relay) fn after(
         limit,
     };
     let read = |(key, row): &(Vec<u8>, Vec<u8>)| {
-        let order = OrderRow::decode(row);
-        if order.is_none() {
-            txn.damaged(ORDER, key);
-        }
+        let order = txn.noting(ORDER, key, OrderRow::decode(row));
         Some((order_of(key)?.2, order))
     };
     Ok(txn.range(ORDER, range)?.iter().filter_map(read).collect())

@@ -55,10 +55,8 @@ impl Queue {
         if !self.clear(txn, &seat_prefix(seat), &mut left)? {
             return Ok(false);
         }
-        let Some(mut row) = SweepRow::decode(&row) else {
-            txn.damaged(SWEEP, &seat_prefix(seat));
-            return Ok(true);
-        };
+        let row = txn.noting(SWEEP, &seat_prefix(seat), SweepRow::decode(&row));
+        let Some(mut row) = row else { return Ok(true) };
         let team = prefix_end(row.team.as_bytes());
         let start = seat_key(&row.team, &row.done);
         let range = Range {

@@ -64,11 +64,7 @@ impl Team {
         let Some(roster) = roster else { return Ok(None) };
         let seat = |(key, row): (Vec<u8>, Vec<u8>)| {
             let machine = key.get(32..)?.try_into().map(MachineId).ok()?;
-            let seat = Seat::decode(&row);
-            if seat.is_none() {
-                txn.damaged(SEAT, &key);
-            }
-            Some((machine, seat?))
+            Some((machine, txn.noting(SEAT, &key, Seat::decode(&row))?))
         };
         let seats = txn.prefix(SEAT, id.as_bytes(), usize::MAX)?.into_iter().filter_map(seat).collect();
         Ok(Some(Self { roster, seats, used: 0, links: 0 }))
@@ -96,12 +92,9 @@ impl Teams {
     /// The teams as the store holds them; none is read yet.
     pub(super) fn start(txn: &Txn<'_>) -> Result<Self, StoreDown> {
         let counts = match txn.get(COUNT, COUNT_TEAMS)? {
-            Some(row) => match TeamCounts::decode(&row) {
+            Some(row) => match txn.noting(COUNT, COUNT_TEAMS, TeamCounts::decode(&row)) {
                 Some(counts) => counts,
-                None => {
-                    txn.damaged(COUNT, COUNT_TEAMS);
-                    recount::teams(txn)?
-                }
+                None => recount::teams(txn)?,
             },
             None => TeamCounts::default(),
         };
