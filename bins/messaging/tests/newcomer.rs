@@ -364,9 +364,14 @@ fn other_terminals_get_no_escapes_and_no_lines_that_are_too_wide() {
             command.arg(format!("{name}={value}")).arg(PROGRAM).arg("--home").arg(&home).args(verb);
             command
         };
-        for (name, value) in [("TERM", "dumb"), ("NO_COLOR", "1")] {
-            let (text, _) = Terminal::start(&mut program(name, value)).finish(PATIENCE);
-            assert!(!text.contains('\u{1b}'), "{name} {verb:?}: {text:?}");
+        for (name, value) in [("TERM", "dumb"), ("TERM", ""), ("NO_COLOR", "1")] {
+            // A build machine says so, and its terminal is no other for that.
+            for place in ["HERE=1", "CI=true"] {
+                let mut command = Command::new("env");
+                command.arg(place).arg(format!("{name}={value}")).arg(PROGRAM);
+                let (text, _) = Terminal::start(command.arg("--home").arg(&home).args(verb)).finish(PATIENCE);
+                assert!(!text.contains('\u{1b}'), "{place} {name} {verb:?}: {text:?}");
+            }
         }
         let (text, _) = Terminal::start(&mut program("LC_ALL", "C")).finish(PATIENCE);
         assert!(plain(&text).len() > 10, "{verb:?}");

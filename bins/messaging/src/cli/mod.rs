@@ -64,6 +64,7 @@ pub(crate) use value::{Read, array, number, object, string};
 /// Runs `messaging` with the process's arguments, the program's name first.
 #[must_use]
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    output::settle_colours();
     let json = arguments.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json");
     let mut texts = Vec::new();
     for argument in arguments {

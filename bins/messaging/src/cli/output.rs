@@ -108,6 +108,16 @@ const LOST: u8 = 2;
 /// How standard output failed, if it did.
 static STDOUT: AtomicU8 = AtomicU8::new(0);
 
+/// Settles colours for the process: a terminal of no kind (`TERM`) shows none, also on a build machine (`CI`), where the
+/// library would take every terminal for one that does. A wish in so many words (`CLICOLOR_FORCE`) stands above that.
+pub(crate) fn settle_colours() {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+    let dumb = std::env::var_os("TERM").is_none_or(|kind| kind.is_empty() || kind == "dumb");
+    if dumb && !set("CLICOLOR_FORCE") {
+        anstream::ColorChoice::Never.write_global();
+    }
+}
+
 /// Prints to stdout; a closed pipe ends the output, not the program, which may have children to stop.
 pub(crate) fn page(text: &str) {
     let mut stdout = anstream::stdout();

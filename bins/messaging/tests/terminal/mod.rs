@@ -39,7 +39,10 @@ impl Terminal {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let slave = File::from(rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap());
         command.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
-        command.env("TERM", "xterm-256color").env_remove("NO_COLOR").env_remove("CLICOLOR");
+        command.env("TERM", "xterm-256color").env_remove("CI");
+        for wish in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+            command.env_remove(wish);
+        }
         let child = command.spawn().unwrap();
         // The program alone holds the other end: then its end is this side's end of file.
         command
