@@ -118,6 +118,24 @@ fn an_unknown_outcome_is_settled_on_the_next_connection() {
 }
 
 #[test]
+fn an_unknown_outcome_is_settled_on_the_connection_that_stands() {
+    let mut world = World::team(1, &["alice/laptop", "bob/desk"]);
+    let admin = world.nodes[1].admin;
+    // Bob's append is slow, loses a race, and his computer sleeps while the answer is on its way.
+    world.nodes[1].latency = 600;
+    let id = world.ask(1, admin, "identity.rotateEnc", "{}");
+    world.ok(0, "identity.rotateEnc", "{}");
+    world.sleep(60_000);
+    world.pass(1_000);
+    let error = world.answer(1, admin, id).unwrap().unwrap_err();
+    assert_eq!(text(&error, "data.code"), "relay_unavailable");
+    let pending = keys(&world, 1).pending().expect("the new key is kept").0.to_string();
+    world.pass(120_000);
+    assert_eq!(published(&mut world, 1), pending);
+    assert_eq!((keys(&world, 1).enc().to_string(), keys(&world, 1).pending()), (pending, None));
+}
+
+#[test]
 fn the_schedule_rotates_once_however_many_periods_it_missed() {
     let mut world = World::team(1, &["alice/laptop"]);
     let rotations = |world: &mut World| at(&world.ok(0, "team.info", "{}"), "head.seq").clone();

@@ -5,7 +5,8 @@
 //! A rotation is in `identity.json` alone. The new key is saved as `pending` before its `member.rekey` is
 //! written; it becomes the current one when the roster names it, and then the file is saved again with the old
 //! key retained. A crash anywhere leaves a pending key, which the next connection settles: the roster names it
-//! already, or the entry is written again. Only a refusal undoes it.
+//! already, or the entry is written again. So does the connection that stands, when the relay did not answer on it
+//! in time. Only a refusal undoes it.
 
 mod keys;
 
@@ -28,6 +29,8 @@ use std::sync::Arc;
 
 /// How often retired keys are erased and the schedule is looked at.
 const HOUR_MS: u64 = 3_600_000;
+/// How soon a connection that stands is used again to settle what the relay did not answer.
+const UNSETTLED_MS: u64 = 60_000;
 /// How soon `identity.json` is written again after it could not be.
 const FILE_AGAIN_MS: u64 = 10_000;
 /// A day.
@@ -215,7 +218,9 @@ impl Keeper {
                 self.abandon(cx, &RpcError::new(code, "the new key was refused"));
             }
             Err(Unwritten::NoLink | Unwritten::Unknown) => {
-                let text = "it is not known whether the new key was taken; the next connection settles it";
+                // A computer that slept finds its patience over and the connection still there.
+                self.check_at = Some(cx.mono().plus(UNSETTLED_MS));
+                let text = "it is not known whether the new key was taken; that settles itself once the relay answers";
                 self.fail(cx, &RpcError::new(Code::RelayUnavailable, text));
             }
         }
