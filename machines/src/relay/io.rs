@@ -25,8 +25,8 @@ pub enum Event {
     /// A connection that an earlier machine of this process authenticated and that outlived it: the store failed,
     /// the machine was dropped, this one is built over what is durable (`§7`, "Store failures": no socket is
     /// dropped for it). Comes between [`Event::Start`] and anything else of the connection, at most once per
-    /// machine id. Nothing is said for it (no `welcome`, no `peer`); the link begins afresh, so that its queue
-    /// is delivered from the start. A machine that is no member any more is closed as at `hello`.
+    /// machine id. It gets no `welcome` and no `peer`, but the newest roster entry, whose commit may be what
+    /// failed and is there; the link begins afresh, so that its queue is delivered from the start. A machine that is no member any more is closed as at `hello`.
     Resumed {
         /// The connection.
         conn: ConnId,

@@ -3,7 +3,7 @@
 use super::connection::Live;
 use super::io::ConnId;
 use super::schema::Seat;
-use super::teams::Appended;
+use super::teams::{Appended, Team};
 use super::{Relay, Turn, close, held, presence};
 use crate::store::StoreDown;
 use messaging_proto::Code;
@@ -84,8 +84,12 @@ impl Relay {
         machine: MachineId,
     ) -> Result<(), StoreDown> {
         let parts = held(&mut self.parts)?;
-        let seat = parts.teams.get(turn.txn, &team)?.and_then(|team| team.seat(&machine));
-        let Some(seat) = seat else {
+        let newest = |team: &Team| {
+            let head = team.roster.head()?;
+            team.roster.entry(head.seq).map(|entry| Arc::clone(entry.text()))
+        };
+        let found = parts.teams.get(turn.txn, &team)?.map(|team| (team.seat(&machine), newest(team)));
+        let Some((Some(seat), newest)) = found else {
             if parts.teams.has_seat(turn.txn, &team, &machine)? {
                 // Its rows do not read.
                 self.connections.open(conn, turn.step.mono, String::new(), Nonce([0; 32]));
@@ -97,6 +101,11 @@ impl Relay {
         let backlog = parts.queue.backlog(turn.txn, seat)?;
         if self.connections.authenticate(conn, turn.step.mono, Live { team, machine, seat }).is_none() {
             parts.teams.link(&team);
+        }
+        // §7 "roster.append": what is stored is told. The machine before this one may have died between the two, and whoever holds
+        // the entry ignores it.
+        if let Some(entry) = newest {
+            turn.say(conn, RelayFrame::Roster { entry });
         }
         // The presences were sent on this connection already.
         self.deliveries.open(seat, conn, VecDeque::new(), backlog);

@@ -5,6 +5,8 @@ use messaging_machines::relay::Config;
 use messaging_machines::relay::io::{ConnId, Effect, Event};
 use messaging_proto::Code;
 use messaging_proto::frame::{ClientOutbound, RelayFrame};
+use messaging_proto::json::canonicalize;
+use messaging_proto::realm::Role;
 
 const RELAY: &str = "wss://relay.example";
 
@@ -28,7 +30,7 @@ fn stop_closes_everybody_once_and_says_so() {
 }
 
 #[test]
-fn a_resumed_connection_goes_on_without_a_word() {
+fn a_resumed_connection_hears_the_newest_entry_and_its_queue() {
     let clients = [Client::new(1), Client::new(2)];
     let mut world = World::team(Config::new(RELAY), &clients);
     let sender = world.login(&clients[0]);
@@ -42,14 +44,38 @@ fn a_resumed_connection_goes_on_without_a_word() {
         let machine = client.machine();
         world.step(Event::Resumed { conn, address: "192.0.2.1".to_owned(), team, machine })
     };
-    assert!(resumed(&mut world, sender, &clients[0]).is_empty());
+    // No welcome and no peer; but an entry whose commit failed and is there was told to nobody.
+    let newest = |said: &[Effect], conn| match &frames(said, conn)[..] {
+        [RelayFrame::Roster { entry }, rest @ ..] => (entry.to_string(), rest.to_vec()),
+        said => panic!("{said:?}"),
+    };
+    let (entry, rest) = newest(&resumed(&mut world, sender, &clients[0]), sender);
+    assert!(entry.contains(&clients[1].machine().to_string()) && rest.is_empty(), "{entry} {rest:?}");
     // Its queue is delivered from the start.
     let said = resumed(&mut world, recipient, &clients[1]);
-    assert_eq!(said, [Effect::Send { conn: recipient, frame: RelayFrame::Deliver { env } }]);
+    assert_eq!(newest(&said, recipient), (entry, vec![RelayFrame::Deliver { env }]));
     world.ack(recipient, &clients[0], &draft);
     assert_eq!(world.count_rows("relay.envelope"), 0);
     let stranger = Client::new(9);
     let said = resumed(&mut world, ConnId(77), &stranger);
     assert!(matches!(frames(&said, ConnId(77))[..], [RelayFrame::Error { code: Code::NotMember, .. }]));
     assert_eq!(closes(&said, ConnId(77)), [4001]);
+}
+
+#[test]
+fn an_entry_that_was_stored_and_told_to_nobody_is_told_on_the_connections_that_stay() {
+    let clients = [Client::new(1), Client::new(2)];
+    let mut world = World::team(Config::new(RELAY), &clients);
+    let conns = [world.login(&clients[0]), world.login(&clients[1])];
+    let entry = world.author(&clients[0]).member_role(&clients[1].machine(), Role::Admin).unwrap();
+    world.commits = false;
+    assert!(world.append(conns[0], &entry).is_empty());
+    world.commits = true;
+    world.crash(Crash::Phantom);
+    let news = RelayFrame::Roster { entry: canonicalize(&entry).unwrap().into() };
+    for (conn, client) in conns.into_iter().zip(&clients) {
+        let (team, machine) = (world.team_id(), client.machine());
+        let said = world.step(Event::Resumed { conn, address: "192.0.2.1".to_owned(), team, machine });
+        assert_eq!(frames(&said, conn), [news.clone()]);
+    }
 }
