@@ -158,8 +158,14 @@ impl Realm {
         }
     }
 
-    /// Keeps evidence; the newest head of a signer counts while it is ahead, the first one off the chain.
-    pub(in crate::daemon) fn keep(&mut self, txn: &mut Txn<'_>, standing: Standing, evidence: Evidence) {
+    /// Keeps evidence; the newest head of a signer counts while it is ahead, the first one off the chain. Returns whether it
+    /// is news.
+    pub(in crate::daemon) fn keep(
+        &mut self,
+        txn: &mut Txn<'_>,
+        standing: Standing,
+        evidence: Evidence,
+    ) -> bool {
         let (kind, kept) = match standing {
             Standing::Ahead => (AHEAD, &mut self.ahead),
             Standing::Diverged => (DIVERGED, &mut self.diverged),
@@ -172,6 +178,7 @@ impl Realm {
             schema::put(txn, EVIDENCE, &key(kind, &evidence.device), &evidence);
             kept.insert(evidence.device, evidence);
         }
+        stale
     }
 
     /// Keeps an entry that [`Roster::check_at`] proved to fork this chain.

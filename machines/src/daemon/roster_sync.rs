@@ -342,8 +342,11 @@ impl RosterSync {
         let Some(roster) = cx.facts.roster() else { return };
         let Some(evidence) = Evidence::of(inspected, roster, now) else { return };
         if evidence.mine.is_some_and(|mine| mine != evidence.theirs) {
-            cx.log(Level::Error, "roster.divergence", vec![("seq", evidence.seq.to_string())]);
-            cx.facts.realm.keep(cx.txn, Standing::Diverged, evidence);
+            let seq = evidence.seq.to_string();
+            // The alarm stands in the status. Whoever follows another chain signs it with every presence, which is no news.
+            if cx.facts.realm.keep(cx.txn, Standing::Diverged, evidence) {
+                cx.log(Level::Error, "roster.divergence", vec![("seq", seq)]);
+            }
         }
     }
 
