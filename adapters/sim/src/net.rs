@@ -136,6 +136,19 @@ impl World {
         self.net.open.values().any(|(to, _)| *to == number)
     }
 
+    /// Whether nothing is wrong between a daemon and the relay, and nothing is on its way between them.
+    pub(crate) fn is_undisturbed(&self, number: usize) -> bool {
+        let node = &self.nodes[number];
+        let conn = self.net.open.iter().find(|(_, end)| end.0 == number).map(|(conn, _)| *conn);
+        let sound =
+            conn.is_some_and(|conn| self.net.known.contains_key(&conn) && !self.net.dead.contains(&conn));
+        let still = [true, false]
+            .iter()
+            .all(|up| self.net.last.get(&(number, *up)).copied().unwrap_or(0) <= self.mono);
+        let fair = node.latency == 0 && node.slow == 0 && node.drop_frames == 0 && !node.swap && !node.silent;
+        self.relay.up && sound && still && fair && !node.crashed && self.relay.swallow.is_none()
+    }
+
     /// Something arrives on a daemon's connection that no honest relay said.
     pub fn say_to(&mut self, number: usize, text: &str) {
         self.say_to_now(number, text);

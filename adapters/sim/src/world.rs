@@ -99,6 +99,8 @@ pub struct World {
     pub mono: u64,
     /// The wall clock, in milliseconds since 1970; each machine's skew is added.
     pub wall: u64,
+    /// How much of it everybody slept, in milliseconds.
+    pub slept: u64,
     /// Every effect released so far: who, then the effect as JSON. Empty without [`World::keep_log`].
     pub log: Vec<String>,
     /// Whether [`World::log`] is kept: a run of weeks keeps the hash alone.
@@ -138,6 +140,7 @@ impl World {
             nodes: Vec::new(),
             mono: 1_000,
             wall: START,
+            slept: 0,
             log: Vec::new(),
             keep_log: true,
             effects: Hash([0; 32]),
@@ -346,6 +349,7 @@ impl World {
     pub fn sleep(&mut self, ms: u64) {
         self.mono += ms;
         self.wall += ms;
+        self.slept += ms;
     }
 
     fn next_deadline(&self) -> Option<u64> {

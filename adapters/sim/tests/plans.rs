@@ -119,7 +119,8 @@ fn every_check_can_fail() {
         let seen = Rc::new(RefCell::new(Invariants::new(SECRET)));
         run(&seen);
         let broken: Vec<&str> = seen.borrow().broken.iter().map(|broken| broken.invariant).collect();
-        assert_eq!(broken, [name]);
+        // A step made by hand breaks other promises too, such as that its machines are members.
+        assert!(broken.contains(&name), "{name}: {broken:?}");
     };
     let mut names = Vec::new();
     let mut check = |name: &'static str, run: &dyn Fn(&Rc<RefCell<Invariants>>)| {
@@ -204,6 +205,48 @@ fn every_check_can_fail() {
         step(seen, machine, &[("inbox", b"mailbox-1", Some(&item("delivered")))], &[]);
         step(seen, Who::Daemon(1), &[("sent", id.as_bytes(), Some(refused))], &[]);
     });
+    check("said-is-durable", &|seen| {
+        step(
+            seen,
+            machine,
+            &[],
+            &[r#"{"LinkSend":{"link":1,"text":"{\"env\":{\"id\":\"one\"},\"t\":\"send\"}"}}"#],
+        );
+    });
+    check("stage-is-proved", &|seen| {
+        step(seen, machine, &[("sent", id.as_bytes(), Some(&history(&["accepted", "read"])))], &[]);
+    });
+    check("tasks-by-table", &|seen| {
+        step(seen, machine, &[("task", b"one", Some(&task("WORKING")))], &[]);
+        step(seen, machine, &[("task", b"one", Some(&task("REJECTED")))], &[]);
+    });
+    check("old-keys-open", &|seen| {
+        let refused = r#"{"history":[{"stage":"rejected","code":"roster_conflict"}]}"#;
+        step(seen, machine, &[("sent", id.as_bytes(), Some(refused))], &[]);
+    });
+    check("evidence-is-kept", &|seen| {
+        step(seen, machine, &[], &[r#"{"Log":{"level":"Error","event":"roster.divergence","fields":[]}}"#]);
+    });
+    check("roster-authority", &|seen| {
+        let entry = r#"{"op":"member.remove","machine":"one","by":"two","seq":0}"#;
+        step(seen, Who::Relay, &[("relay.roster", b"teamseq-", Some(entry))], &[]);
+    });
+    check("numbers-rise", &|seen| {
+        step(seen, machine, &[("chat_room", b"one", Some(r#"{"readUpTo":5}"#))], &[]);
+        step(seen, machine, &[("chat_room", b"one", Some(r#"{"readUpTo":4}"#))], &[]);
+    });
+    check("let-in-by-the-person", &|seen| {
+        let item =
+            format!(r#"{{"id":"{id}","stage":"delivered","from":{{"device":"d","person":"mallory"}}}}"#);
+        step(seen, machine, &[("inbox", b"mailbox-1", Some(&item))], &[]);
+    });
+    check("taken-in-turn", &|seen| {
+        for (position, id) in [(b"00000001", id), (b"00000002", "01ARZ3NDEKTSV4RRFFQ69G5FAX")] {
+            step(seen, Who::Relay, &[("relay.envelope", position, Some(&stored(id)))], &[]);
+        }
+        step(seen, machine, &[("seen", b"01ARZ3NDEKTSV4RRFFQ69G5FAX\0", Some("1"))], &[]);
+        step(seen, machine, &[("seen", b"01ARZ3NDEKTSV4RRFFQ69G5FAV\0", Some("1"))], &[]);
+    });
     let all = Invariants::new(SECRET).names();
     let left: Vec<&&str> = all.iter().filter(|name| !names.contains(name)).collect();
     assert_eq!(left, [&"order-per-sender"], "needs whole envelopes: its own test");
@@ -223,7 +266,7 @@ fn a_late_message_breaks_the_order() {
     }
     step(&seen, Who::Daemon(1), &[("inbox", b"mailbox1a", Some(&item("second")))], &[]);
     step(&seen, Who::Daemon(1), &[("inbox", b"mailbox1b", Some(&item("first")))], &[]);
-    assert_eq!(seen.borrow().broken[0].invariant, "order-per-sender");
+    assert!(seen.borrow().broken.iter().any(|broken| broken.invariant == "order-per-sender"));
 }
 
 #[test]

@@ -1,18 +1,27 @@
 //! What must hold after every step of every machine, one check a file. Each is a promise of `messaging/1`, seen from outside:
 //! the checks read the rows that were committed and the effects that left, and none of the machines' own code.
 
+mod authority;
+mod consent;
+mod durable;
+mod evidence;
 mod fate;
 mod inbox;
+mod keys;
 mod links;
 mod logs;
+mod moves;
 mod order;
 mod plaintext;
+mod proof;
 mod queue;
 mod removal;
+mod rising;
 mod roster;
 mod stages;
 mod stored;
 mod tasks;
+mod turns;
 mod window;
 
 use crate::coverage::Coverage;
@@ -56,6 +65,8 @@ pub struct Stored {
     pub position: Vec<u8>,
     /// When its lifetime is over.
     pub exp: Option<u64>,
+    /// Its type; a message to no agent is a `line`, and one between machines of one person an `own line`.
+    pub kind: String,
 }
 
 /// What several checks need to know, kept up to date with every step before the checks look at it.
@@ -67,6 +78,14 @@ pub struct Facts {
     pub relayed: BTreeSet<String>,
     /// The ids each daemon dealt with, and the ids it held once.
     pub seen: BTreeMap<usize, BTreeSet<String>>,
+    /// The ids each daemon ever had in its outbox.
+    pub queued: BTreeMap<usize, BTreeSet<String>>,
+    /// The ids each daemon ever had a delivery record of.
+    pub recorded: BTreeMap<usize, BTreeSet<String>>,
+    /// The person of each daemon.
+    pub persons: BTreeMap<usize, String>,
+    /// The proofs each daemon holds: the keys of its rows.
+    pub evidence: BTreeMap<usize, BTreeSet<Vec<u8>>>,
     /// The ids each daemon held for its person at some time.
     pub held: BTreeMap<usize, BTreeSet<String>>,
     /// The machines each daemon's own roster said were removed before the step that is looked at.
@@ -91,7 +110,15 @@ impl Facts {
                     let machine = |end: &str| word(&envelope, &[end, "device"]);
                     let (from, to) = (machine("from"), machine("to"));
                     let exp = envelope.get("exp").and_then(Value::as_u64);
-                    let stored = Stored { from, to, position: key.to_vec(), exp };
+                    let to_agent = envelope["to"].get("agent").is_some();
+                    let kind = match word(&envelope, &["type"]) {
+                        kind if kind == "message" && !to_agent => {
+                            let own = word(&envelope, &["class"]) == "self";
+                            if own { "own line" } else { "line" }.to_owned()
+                        }
+                        kind => kind,
+                    };
+                    let stored = Stored { from, to, position: key.to_vec(), exp, kind };
                     self.stored.insert(word(&envelope, &["id"]), stored);
                 }
                 for ack in said(commit, "Ack") {
@@ -99,10 +126,19 @@ impl Facts {
                 }
             }
             Who::Daemon(number) => {
-                for (key, _) in puts(commit, "seen") {
-                    let id = String::from_utf8_lossy(key).trim_end_matches('\0').to_owned();
-                    let id = id.get(id.len().saturating_sub(26)..).unwrap_or_default().to_owned();
-                    self.seen.entry(number).or_default().insert(id);
+                self.seen.entry(number).or_default().extend(seen_ids(commit));
+                self.queued
+                    .entry(number)
+                    .or_default()
+                    .extend(rows(commit, "outbox").map(|(_, row)| word(&row, &["id"])));
+                self.recorded.entry(number).or_default().extend(
+                    puts(commit, "sent")
+                        .map(|(key, _)| String::from_utf8_lossy(key).trim_end_matches('\0').to_owned()),
+                );
+                let evidence = self.evidence.entry(number).or_default();
+                evidence.extend(puts(commit, "evidence").map(|(key, _)| key.to_vec()));
+                for key in deletes(commit, "evidence") {
+                    evidence.remove(key);
                 }
                 for (_, ask) in rows(commit, "held") {
                     self.held.entry(number).or_default().insert(word(&ask, &["id"]));
@@ -154,6 +190,15 @@ impl Invariants {
             Box::new(stored::Once::default()),
             Box::new(window::Window::default()),
             Box::new(fate::Fate::default()),
+            Box::new(durable::SaidIsDurable),
+            Box::new(proof::Proved::default()),
+            Box::new(moves::Moves::default()),
+            Box::new(turns::Turns::default()),
+            Box::new(keys::OldKeysOpen),
+            Box::new(evidence::Kept),
+            Box::new(authority::Authority::default()),
+            Box::new(rising::Rising::default()),
+            Box::new(consent::LetIn::default()),
         ];
         let facts = Facts { secret, ..Facts::default() };
         Self { checks, facts, broken: Vec::new(), coverage: Coverage::default(), trace: None }
@@ -193,6 +238,14 @@ impl Watch for Watcher {
     fn commit(&mut self, commit: &Commit<'_>) {
         self.0.borrow_mut().look(commit);
     }
+}
+
+/// The envelopes that a daemon dealt with in a step, by what it keeps against duplicates.
+fn seen_ids(commit: &Commit<'_>) -> impl Iterator<Item = String> {
+    puts(commit, "seen").map(|(key, _)| {
+        let id = String::from_utf8_lossy(key).trim_end_matches('\0').to_owned();
+        id.get(id.len().saturating_sub(26)..).unwrap_or_default().to_owned()
+    })
 }
 
 /// The rows of a table that a step wrote.

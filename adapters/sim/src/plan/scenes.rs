@@ -53,7 +53,7 @@ fn peaceful(source: &mut impl Source, count: usize, scene: &mut Scene) {
     // Whose agent it is must be known before anybody can write to it.
     scene.then(0, Act::Ack { node: to });
     scene.then(3_000, Act::Ack { node: from });
-    match source.below(7) {
+    match source.below(8) {
         0 | 1 => {
             // Held, and answered in every way.
             scene.then(100, Act::Grant { node: to, person: from, level: 1 });
@@ -64,8 +64,13 @@ fn peaceful(source: &mut impl Source, count: usize, scene: &mut Scene) {
             scene.then(1_000, Act::Grant { node: to, person: from, level: 0 });
         }
         2 => {
-            for _ in 0..24 {
-                scene.then(200, Act::Send { from, to, task: false });
+            // More than the loop guard lets through; or more than a receiver takes in a minute, which it puts off.
+            let (quick, slow) = source.one(&[(44, 0), (60, 14)]);
+            for _ in 0..quick {
+                scene.then(30, Act::Send { from, to, task: false });
+            }
+            for _ in 0..slow {
+                scene.then(400, Act::Send { from, to, task: false });
             }
         }
         3 | 4 => {
@@ -93,6 +98,19 @@ fn peaceful(source: &mut impl Source, count: usize, scene: &mut Scene) {
                 scene.then(2_000, Act::Invite { node: 0 });
                 scene.then(2_000, Act::Revoke { pick: 0 });
                 scene.then(3_000, Act::Guest { pick: 0 });
+            }
+        }
+        6 => {
+            // Sealed before its sender can know of the new key, and there after it.
+            for node in [from, to] {
+                scene.then(0, Act::Latency { node, ms: 600 });
+            }
+            scene.then(0, Act::Rekey { node: to });
+            for _ in 0..3 {
+                scene.then(300, Act::Send { from, to, task: false });
+            }
+            for node in [from, to] {
+                scene.then(10_000, Act::Latency { node, ms: 0 });
             }
         }
         _ => {
@@ -131,7 +149,7 @@ fn lies(source: &mut impl Source, count: usize, scene: &mut Scene) {
     let (from, to) = two(source, count);
     let liar = source.below(count);
     scene.then(0, Act::Ack { node: to });
-    match source.below(6) {
+    match source.below(4) {
         0 => {
             scene.then(0, Act::Fork { node: to });
             scene.then(1_000, Act::Invite { node: 0 });

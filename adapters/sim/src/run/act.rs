@@ -265,7 +265,7 @@ impl Play {
             Stray::BadParams => self.agent(number, "msg.send", r#","to":17"#),
             Stray::NotFound => self.agent(number, "item.read", &format!(r#","id":"{ulid}""#)),
             Stray::Secret => {
-                let secret = "use gh".to_owned() + "p_Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz";
+                let secret = format!("use {}", super::CREDENTIAL);
                 self.agent(number, "msg.send", &to(&self.address((number + 1) % self.persons.len()), &secret))
             }
             Stray::TooLarge => {

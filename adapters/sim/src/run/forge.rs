@@ -89,7 +89,8 @@ impl Play {
                 })?);
                 let to = self.machines[victim].clone();
                 let envelope = if what == Forged::Receipt {
-                    let payload = text(&receipt(of, "replied", self.world.wall))?;
+                    let stages = ["read", "handed_to_agent", "delivered", "held"];
+                    let payload = text(&receipt(of, stages[pick % stages.len()], self.world.wall))?;
                     forger.seal(id, Kind::Receipt, forger.anchor()?, &to, None, &payload)?
                 } else {
                     let message = format!(

@@ -7,6 +7,8 @@ mod finish;
 mod forge;
 mod garbage;
 mod guests;
+mod news;
+mod week;
 
 use crate::coverage::Coverage;
 use crate::explain;
@@ -25,6 +27,9 @@ use std::rc::Rc;
 
 /// What every private text of a plan's people begins with.
 pub const SECRET: &str = "plain-text-";
+
+/// What a plan's agents try to send although no daemon lets it out: it is issued by nobody, and only looks like a token.
+pub(crate) const CREDENTIAL: &str = concat!("gh", "p_Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz");
 
 /// The limits of a plan's relay: so low that its caps and windows are met.
 #[must_use]
@@ -48,7 +53,7 @@ pub struct Outcome {
     pub sends: usize,
     /// How many envelopes the relay took.
     pub relayed: usize,
-    /// How much virtual time passed, in milliseconds.
+    /// How much virtual time was lived through, in milliseconds: without what everybody slept.
     pub virtual_ms: u64,
     /// What was reached.
     pub coverage: Coverage,
@@ -154,7 +159,9 @@ fn played(plan: &Plan, seen: &Rc<RefCell<Invariants>>, rest: bool) -> Result<Out
         world.join_next(name);
     }
     let agents = (0..names.len()).map(Agent::new).collect();
-    let persons = names.iter().map(|name| name.split('/').next().unwrap_or_default().to_owned()).collect();
+    let persons: Vec<String> =
+        names.iter().map(|name| name.split('/').next().unwrap_or_default().to_owned()).collect();
+    seen.borrow_mut().facts.persons = persons.iter().cloned().enumerate().collect();
     let machines = (0..names.len()).map(|number| own_id(&mut world, number)).collect();
     let seen = Rc::clone(seen);
     let mut play = Play {
@@ -182,6 +189,7 @@ fn played(plan: &Plan, seen: &Rc<RefCell<Invariants>>, rest: bool) -> Result<Out
         play.world.settle();
         play.tidy();
         play.check()?;
+        play.news_is_out()?;
     }
     if rest {
         play.finish()?;
@@ -191,7 +199,7 @@ fn played(plan: &Plan, seen: &Rc<RefCell<Invariants>>, rest: bool) -> Result<Out
         effects: play.world.effects,
         sends: play.sends.len(),
         relayed: seen.facts.relayed.len(),
-        virtual_ms: play.world.mono,
+        virtual_ms: play.world.mono - play.world.slept,
         coverage: seen.coverage.clone(),
         trace: Vec::new(),
     })
