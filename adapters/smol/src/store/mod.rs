@@ -143,8 +143,8 @@ pub struct RedbStore {
     inner: Arc<Inner>,
     journal: Option<Mutex<Journal>>,
     path: PathBuf,
-    /// Which file it must be, when it is guarded.
-    file: Option<open::FileId>,
+    /// Which files must stay where they are: what is written into a deleted one is gone with this process.
+    watched: Vec<(PathBuf, open::FileId)>,
     quick_repair: bool,
     commits: AtomicU64,
     /// What the journal held goes into redb at the next probe.
@@ -212,13 +212,16 @@ impl RedbStore {
         if let Some(fault) = self.inner.fault() {
             return Err(fault);
         }
-        self.check_file()?;
         let number = self.commits().wrapping_add(1);
-        match self.journal() {
-            Some(mut journal) => journal.append(number, writes).inspect_err(|_| {
-                self.inner.fail(StoreFault("previous_io"));
-            })?,
-            None => self.inner.write(writes.iter(), number, self.quick_repair)?,
+        if self.journal.is_none() {
+            self.check_files()?;
+            self.inner.write(writes.iter(), number, self.quick_repair)?;
+        }
+        if let Some(mut journal) = self.journal() {
+            journal.append(number, writes).inspect_err(|_| self.inner.fail(StoreFault("previous_io")))?;
+            drop(journal);
+            // After the sync, so that nothing is acknowledged from a file that was deleted meanwhile.
+            self.check_files().inspect_err(|_| self.rescue())?;
         }
         self.commits.store(number, Ordering::Release);
         Ok(())
@@ -298,8 +301,8 @@ impl RedbStore {
     }
 
     /// What is written into a deleted file is gone with this process: nothing may be acknowledged from it.
-    fn check_file(&self) -> Result<(), StoreFault> {
-        if self.file.is_none() || self.file == open::file_id(&self.path) {
+    fn check_files(&self) -> Result<(), StoreFault> {
+        if self.watched.iter().all(|(path, file)| open::file_id(path) == Some(*file)) {
             return Ok(());
         }
         let gone = StoreFault("gone");
@@ -307,8 +310,21 @@ impl RedbStore {
         Err(gone)
     }
 
+    /// Puts what was acknowledged from a journal that is gone now into redb, out of memory: everything up to the last
+    /// commit that succeeded. The store is opened again after this.
+    fn rescue(&self) {
+        self.checkpoint.wait();
+        let layers = self.inner.layers();
+        let (commits, mut rows) = (self.commits(), Writes::new());
+        // A checkpoint that failed leaves its rows behind.
+        rows.absorb(layers.frozen.as_deref().cloned().unwrap_or_default());
+        rows.absorb(layers.active.clone());
+        drop(layers);
+        // Where redb fails as well, its file has what the last checkpoint put there.
+        let _ = self.inner.write(rows.iter(), commits, true);
+    }
+
     fn touch(&self, quick_repair: bool) -> Result<(), StoreFault> {
-        self.check_file()?;
         let number = self.commits().wrapping_add(1);
         let value = number.to_be_bytes();
         if self.journal.is_some() {
@@ -316,6 +332,7 @@ impl RedbStore {
             writes.write(META, WRITE_PROBE.to_vec(), Some(value.to_vec()));
             return self.commit(&writes);
         }
+        self.check_files()?;
         let row = (META, WRITE_PROBE, Some(value.as_slice()));
         self.inner.write(std::iter::once(row), number, quick_repair)?;
         self.commits.store(number, Ordering::Release);

@@ -87,17 +87,25 @@ impl Location {
         builder.create_with_backend(Paced::new(file))
     }
 
-    /// Opens the journal's files, making them where there are none.
-    fn journal(&self) -> std::io::Result<[journal::File; 2]> {
-        Ok([self.journal_file(".journal-0")?, self.journal_file(".journal-1")?])
+    /// Where the journal's files are.
+    pub(super) fn journal_paths(&self) -> [PathBuf; 2] {
+        [".journal-0", ".journal-1"].map(|suffix| {
+            let mut path = self.path.clone().into_os_string();
+            path.push(suffix);
+            path.into()
+        })
     }
 
-    fn journal_file(&self, suffix: &str) -> std::io::Result<journal::File> {
-        let mut path = self.path.clone().into_os_string();
-        path.push(suffix);
-        let (file, new) = open_file(Path::new(&path))?;
+    /// Opens the journal's files, making them where there are none.
+    fn journal(&self) -> std::io::Result<[journal::File; 2]> {
+        let [one, two] = self.journal_paths();
+        Ok([self.journal_file(&one)?, self.journal_file(&two)?])
+    }
+
+    fn journal_file(&self, path: &Path) -> std::io::Result<journal::File> {
+        let (file, new) = open_file(path)?;
         if new {
-            crate::files::sync_folder(Path::new(&path))?;
+            crate::files::sync_folder(path)?;
         }
         let file = FileBackend::new(file).map_err(|_| std::io::Error::other("busy"))?;
         #[cfg(test)]
@@ -267,7 +275,6 @@ impl RedbStore {
             Ok((db, fresh, commits))
         })
         .map_err(|error| guard.judge(error))?;
-        let file = (guard != Guard::None).then(|| file_id(location.path())).flatten();
         if new {
             crate::files::sync_folder(location.path()).map_err(io_fault)?;
         }
@@ -282,8 +289,12 @@ impl RedbStore {
             commits = commits.wrapping_add(1);
             inner.write(rows.into_iter(), commits, options.quick_repair)?;
         }
-        let (mut journal, mut left) = (None, Writes::new());
+        let (mut journal, mut left, mut watched) = (None, Writes::new(), Vec::new());
+        if guard != Guard::None || options.journal.is_some() {
+            watched.push(location.path().to_owned());
+        }
         if let Some(tables) = options.journal {
+            watched.extend(location.journal_paths());
             let (opened, found) = Journal::open(location.journal().map_err(io_fault)?, commits, tables)?;
             (journal, left, commits) = (Some(Mutex::new(opened)), found.writes, found.last);
         }
@@ -292,7 +303,7 @@ impl RedbStore {
             inner,
             journal,
             path: location.path().to_owned(),
-            file,
+            watched: watched.into_iter().filter_map(|path| file_id(&path).map(|file| (path, file))).collect(),
             quick_repair: options.quick_repair,
             commits: AtomicU64::new(commits),
             // Both files are in use until this is done, so the journal goes on where it was.

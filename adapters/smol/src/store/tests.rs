@@ -1,5 +1,6 @@
 //! The store on real files, failures included.
 
+mod gone;
 mod refused;
 
 use super::fault::{Failure, Faults};
