@@ -21,8 +21,13 @@
 //! with a small write, after 1 s and doubling to a minute with jitter. When a probe commits it builds a new machine
 //! over the store and tells it what outlived the old one ([`Perform::resume`]). A machine that can do without writing
 //! ([`Perform::failing`]) is built at once, and answers meanwhile what only reads.
+//!
+//! A page that is damaged for good fails whoever asks for what stands on it, again and again. A machine that can be told
+//! so ([`Perform::passes_over_damage`]) is built anew at once over the same open store, and the store counts as whole: one
+//! broken page is not a minute of `internal` for everybody.
 
 mod batch;
+mod damage;
 mod health;
 mod park;
 mod reading;
@@ -65,6 +70,23 @@ pub trait Perform<M: Machine>: Send + 'static {
     /// lost, and nothing is unsaid.
     fn renew(&mut self) {
         self.reset(Vec::new(), Vec::new());
+    }
+
+    /// Whether a machine of this kind may be given up and built anew, at once, when what it asked for stands on a damaged
+    /// page of the store: whatever else is in it is served on. Otherwise that is a failure as any other.
+    fn passes_over_damage(&self) -> bool {
+        false
+    }
+
+    /// As [`Perform::reset`], for a machine that met a damaged page. The store takes writes.
+    fn damaged(&mut self, lost: Vec<Self::Receipt>, unsaid: Vec<M::Effect>) {
+        self.reset(lost, unsaid);
+    }
+
+    /// What is lost with one of the first events of a machine ([`Perform::resume`]) that met a damaged page, so that the
+    /// next machine does not meet it for the same reason.
+    fn blame(&self, _event: &M::Event) -> Option<Self::Receipt> {
+        None
     }
 
     /// An event arrived while there is no machine.

@@ -1,5 +1,6 @@
 //! Reading goes on while writes fail (`messaging/1 §7`, "Store failures").
 
+use super::damage::Loss;
 use super::run::{End, Run, Session};
 use super::{Flow, Perform, park};
 use crate::clock;
@@ -19,7 +20,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         let events = std::iter::once(told).chain(self.perform.resume()).collect::<Vec<_>>();
         for event in events {
             if let Err(end) = self.read_step(&mut session, |run, session| run.step(session, event)) {
-                self.lose(session, true);
+                self.lose(session, Loss::Renewed);
                 return Some(Err(end));
             }
         }

@@ -1,5 +1,6 @@
 //! From a failed store to a new machine (`messaging/1 §7`, "Store failures").
 
+use super::damage::Loss;
 use super::run::{End, Run, Session};
 use super::{Failed, Flow, Perform, Queued, park};
 use crate::clock;
@@ -60,7 +61,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
                     }
                     Err(fault) => {
                         if let Some(session) = session {
-                            self.lose(*session, true);
+                            self.lose(*session, Loss::Renewed);
                         }
                         // The handle is dead after its first failure.
                         drop(open);
@@ -87,7 +88,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
                     return Ok(Passed::Stopped);
                 }
                 Err(End::Entropy(error)) => return Err(error.into()),
-                Err(_) => drop(self.lose(session, false)),
+                Err(_) => drop(self.lose(session, Loss::Failed)),
             },
             Some(Err(End::Entropy(error))) => return Err(error.into()),
             Some(Err(_)) | None => {}

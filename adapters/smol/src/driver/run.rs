@@ -1,6 +1,7 @@
 //! The loop.
 
 use super::batch::{Batch, Committer, Committing, Done};
+use super::damage::{Allowance, Loss};
 use super::recover::Recovered;
 use super::{Bounds, Failed, Flow, Health, Perform, Queued, Reopen, Setup, park};
 use crate::capture::Capture;
@@ -44,6 +45,7 @@ pub(super) struct Run<M: Machine, P: Perform<M>> {
     usual: usize,
     /// The open batch was waited for already.
     lingered: bool,
+    pub(super) allowance: Allowance,
 }
 
 /// One machine over one open store.
@@ -69,6 +71,8 @@ pub(super) enum End {
     /// A new file of a capture begins, with a new machine.
     Renewed,
     Store(StoreFault),
+    /// What was asked for stands on a damaged page of the store.
+    Damaged(StoreFault),
     Entropy(NoEntropy),
 }
 
@@ -119,6 +123,7 @@ pub(super) fn run<M: Machine, P: Perform<M>>(
         mono: clock::mono(),
         usual: 0,
         lingered: false,
+        allowance: Allowance::default(),
     };
     let mut next = match setup.store {
         Ok(store) => Recovered::Store(Arc::new(store)),
@@ -137,15 +142,20 @@ pub(super) fn run<M: Machine, P: Perform<M>>(
             }
             End::Renewed => {
                 next = Recovered::Store(Arc::clone(&session.store));
-                run.lose(session, true);
+                run.lose(session, Loss::Renewed);
+                continue;
+            }
+            End::Damaged(_) if run.passes_over() => {
+                next = Recovered::Store(Arc::clone(&session.store));
+                run.lose(session, Loss::Damaged);
                 continue;
             }
             End::Entropy(error) => return Err(error.into()),
-            End::Store(fault) => fault,
+            End::Store(fault) | End::Damaged(fault) => fault,
         };
         // Before anybody is answered for it.
         run.health.failing.store(true, Ordering::Relaxed);
-        let commits = run.lose(session, false);
+        let commits = run.lose(session, Loss::Failed);
         next = run.recover(fault, commits)?;
     }
 }
@@ -165,7 +175,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
             committing: None,
             out: Out::new(),
             stirred: false,
-            not_before: Mono(0),
+            not_before: self.allowance.timers_after,
             last_commit: self.mono,
             failed: false,
         }
@@ -174,10 +184,14 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
     /// Runs a machine until it stops or its store fails, from these events on.
     fn serve(&mut self, session: &mut Session<M, P>, first: Vec<M::Event>) -> End {
         for event in first {
+            let blamed = self.perform.blame(&event);
             match self.step(session, event) {
                 Ok(Flow::Continue) => {}
                 Ok(Flow::Stop) => return End::Stopped,
-                Err(end) => return end,
+                Err(end) => {
+                    session.open.receipts.extend(blamed);
+                    return end;
+                }
             }
         }
         loop {
@@ -331,7 +345,10 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         session.open.add(effects, receipt, clock::mono_micros());
         match handled {
             Ok(()) => Ok(Flow::Continue),
-            Err(_) => Err(End::Store(session.reader.fault().unwrap_or(StoreFault("read")))),
+            Err(_) => Err(match session.reader.fault().unwrap_or(StoreFault("read")) {
+                fault if fault.is_damage() => End::Damaged(fault),
+                fault => End::Store(fault),
+            }),
         }
     }
 
@@ -358,7 +375,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
     /// A machine that breaks this must not spin.
     pub(super) fn timer(&mut self, session: &mut Session<M, P>) -> Result<Flow, End> {
         let due = session.machine.deadline();
-        let flow = self.step(session, M::timer_event())?;
+        let flow = self.step(session, M::timer_event()).inspect_err(|end| self.hold_timers(end))?;
         let stuck = session.machine.deadline().is_some_and(|(at, _)| at <= self.mono);
         if stuck && !session.stirred {
             // Which timer: a closed enum and a time, so nothing a peer wrote.
@@ -430,7 +447,7 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
 
     /// Drops the machine and both batches, and hands the adapter what nobody will answer. The counter of the last
     /// commit that is known to be durable.
-    pub(super) fn lose(&mut self, session: Session<M, P>, renewed: bool) -> u64 {
+    pub(super) fn lose(&mut self, session: Session<M, P>, loss: Loss) -> u64 {
         let Session { machine, reader, store, open, committing, failed, .. } = session;
         drop((machine, reader));
         self.health.set_store(None);
@@ -455,10 +472,10 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         if let Some(capture) = &mut self.capture {
             capture.lost();
         }
-        if renewed {
-            self.perform.renew();
-        } else {
-            self.perform.reset(lost, unsaid);
+        match loss {
+            Loss::Renewed => self.perform.renew(),
+            Loss::Failed => self.perform.reset(lost, unsaid),
+            Loss::Damaged => self.perform.damaged(lost, unsaid),
         }
         self.perform.flush();
         commits

@@ -10,16 +10,21 @@ use messaging_machines::relay::budget::furthest_behind;
 use messaging_machines::relay::io::{ConnId, Effect, Event, Log, Unreadable};
 use messaging_proto::Code;
 use messaging_proto::frame::{ClientFrame, Parsed, Received, RelayFrame};
+use messaging_proto::time::Mono;
 use std::sync::Arc;
 
 /// Close code: the relay cannot serve this now; the client comes back with its backoff.
 const TRY_AGAIN: u16 = 1013;
+/// A damaged page is logged at most this often.
+const DAMAGE_LOG_MS: u64 = 60_000;
 
 /// The relay's side of its driver.
 pub(super) struct Performer {
     shared: Arc<Shared>,
     /// Connections that got something since the last flush.
     dirty: Vec<Arc<Conn>>,
+    /// When a damaged page was last logged.
+    damage_logged: Option<Mono>,
 }
 
 /// What an event is answered with when no machine can (`§7`, "Store failures").
@@ -35,7 +40,12 @@ enum Answer {
 
 impl Performer {
     pub(super) const fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, dirty: Vec::new() }
+        Self { shared, dirty: Vec::new(), damage_logged: None }
+    }
+
+    /// Logs a failure that nobody expects, in fixed words.
+    fn log_internal(&self, place: &'static str, error: &'static str) {
+        self.shared.log.error("relay.internal", &[("where", place.into()), ("error", error.into())]);
     }
 
     fn send(&mut self, id: ConnId, frame: &RelayFrame) {
@@ -78,6 +88,18 @@ impl Performer {
         }
     }
 
+    /// What was taken or said by a machine that is gone, and no store knows of.
+    fn unanswered(&mut self, lost: Vec<Receipt>, unsaid: Vec<Effect>) {
+        for receipt in lost {
+            self.answer(receipt);
+        }
+        for effect in unsaid {
+            if let Effect::Close { conn, .. } = effect {
+                self.close(conn, TRY_AGAIN);
+            }
+        }
+    }
+
     /// Remembers to wake the connection's task, once for a run of effects.
     fn touch(&mut self, conn: Arc<Conn>) {
         if self.dirty.last().is_none_or(|last| last.id != conn.id) {
@@ -88,7 +110,7 @@ impl Performer {
     fn answer(&mut self, receipt: Receipt) {
         match receipt.answer {
             Answer::Frame(frame) => {
-                if let RelayFrame::Nack { code, .. } | RelayFrame::Error { code, .. } = &frame {
+                if let RelayFrame::Nack { code, .. } = &frame {
                     self.shared.metrics.nack(*code);
                 }
                 self.send(receipt.conn, &frame);
@@ -174,16 +196,32 @@ impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
     fn reset(&mut self, lost: Vec<Receipt>, unsaid: Vec<Effect>) {
         // One event a failure, whatever was in its batch: frames, and timers that write.
         self.shared.metrics.internal("commit");
-        self.shared.log.error("relay.internal", &[("where", "commit".into()), ("error", "store".into())]);
-        for receipt in lost {
-            self.answer(receipt);
-        }
-        for effect in unsaid {
-            if let Effect::Close { conn, .. } = effect {
-                self.close(conn, TRY_AGAIN);
-            }
-        }
+        self.log_internal("commit", "store");
+        self.unanswered(lost, unsaid);
         Perform::<M>::renew(self);
+    }
+
+    fn passes_over_damage(&self) -> bool {
+        true
+    }
+
+    fn damaged(&mut self, lost: Vec<Receipt>, unsaid: Vec<Effect>) {
+        self.shared.metrics.internal("read");
+        let now = clock::mono();
+        // Whoever asks for what is out of reach asks again and again.
+        if self.damage_logged.is_none_or(|at| now.since(at) >= DAMAGE_LOG_MS) {
+            self.damage_logged = Some(now);
+            self.log_internal("read", "corrupted");
+        }
+        self.unanswered(lost, unsaid);
+        Perform::<M>::renew(self);
+    }
+
+    fn blame(&self, event: &Event) -> Option<Receipt> {
+        match event {
+            Event::Resumed { conn, .. } => Some(Receipt { conn: *conn, answer: Answer::Close(TRY_AGAIN) }),
+            _ => None,
+        }
     }
 
     fn renew(&mut self) {

@@ -12,6 +12,8 @@ use crate::log::Log;
 use async_executor::Executor;
 use messaging_machines::relay::io::{ConnId, Event};
 use messaging_machines::relay::limits::{Limits, Scope};
+use messaging_machines::relay::schema;
+use messaging_machines::store::Base;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,11 +80,17 @@ impl Server {
     /// Why the relay cannot serve, in the order of `§7`, "HTTP".
     pub(super) fn unready(&self) -> Vec<&'static str> {
         let conditions = [
-            ("store_closed", self.health.store_closed()),
+            ("store_closed", self.health.store_closed() || !self.reads()),
             ("store_failing", self.health.store_failing()),
             ("stopping", self.health.stopping()),
         ];
         conditions.into_iter().filter(|(_, failed)| *failed).map(|(why, _)| why).collect()
+    }
+
+    /// Whether the store, if it is open, answers a read.
+    fn reads(&self) -> bool {
+        let read = self.health.read(|base| base.get(schema::META, schema::opening::KEY_GENERATION).is_ok());
+        read.unwrap_or(true)
     }
 
     /// Registers a connection that took a place.

@@ -1,6 +1,7 @@
 //! The relay's sockets around a machine that only plays one.
 
 pub(super) mod client;
+mod damage;
 mod failing;
 mod fatal;
 mod http;
@@ -39,7 +40,7 @@ const STORE: u64 = 1_000;
 
 /// Whether the fake writes for a frame.
 fn writes(frame: &Parsed<ClientFrame>) -> bool {
-    matches!(frame, Parsed::Frame(ClientFrame::RosterSync { .. }))
+    matches!(frame, Parsed::Frame(ClientFrame::RosterSync { after: -1, .. }))
         || matches!(frame, Parsed::Frame(ClientFrame::Ping { n: Some(n) }) if *n >= STORE)
 }
 
@@ -112,8 +113,12 @@ impl Machine for Fake {
                         }
                         out.push(Effect::Send { conn, frame: RelayFrame::Pong { n: Some(*n) } });
                     }
-                    Parsed::Frame(ClientFrame::RosterSync { req, .. }) => {
-                        store.put(T, b"sync", b"x");
+                    // Reads the row of this number, or writes one.
+                    Parsed::Frame(ClientFrame::RosterSync { req, after }) => {
+                        match u64::try_from(*after) {
+                            Ok(row) => drop(store.get(T, &row.to_be_bytes())?),
+                            Err(_) => store.put(T, b"sync", b"x"),
+                        }
                         let frame = RelayFrame::nack(req.as_str(), Code::NotFound);
                         out.push(Effect::Send { conn, frame });
                     }

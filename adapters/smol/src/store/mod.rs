@@ -74,6 +74,12 @@ impl StoreFault {
     pub fn is_full(self) -> bool {
         self.0 == "disk_full"
     }
+
+    /// Whether what is on the disk is not what was written there: reading it again would not help.
+    #[must_use]
+    pub fn is_damage(self) -> bool {
+        self.0 == "corrupted"
+    }
 }
 
 impl From<StorageError> for StoreFault {
