@@ -4,7 +4,7 @@ use super::preauth::Place;
 use crate::clock;
 use crate::outbox::Outbox;
 use messaging_machines::relay::io::ConnId;
-use messaging_machines::relay::limits::Limits;
+use messaging_machines::relay::limits::{FREE_ACK_BYTES, Limits};
 use messaging_proto::hash::RealmId;
 use messaging_proto::key::MachineId;
 use messaging_proto::limits;
@@ -18,6 +18,8 @@ use std::time::Duration;
 const HOLD_BACK_MS: u64 = 250;
 /// The longest in any case.
 const HOLD_BACK_MOST_MS: u64 = 5_000;
+/// For so many milliseconds after a refusal a machine is read at the pace of its budget.
+const PACED_MS: u64 = 10_000;
 
 /// One connection.
 #[derive(Debug)]
@@ -30,8 +32,12 @@ pub(super) struct Conn {
     preauth_bytes: usize,
     /// What one machine may say in a minute.
     bytes_per_minute: u64,
+    /// In how many messages.
+    frames_per_minute: u64,
     /// Bytes of the latest message.
     latest_bytes: AtomicUsize,
+    /// When its machine was over a budget last, as a millisecond of the monotonic clock; 0 before that.
+    refused_ms: AtomicU64,
     /// Nothing is read before this: a millisecond of the monotonic clock.
     read_after_ms: AtomicU64,
 }
@@ -56,7 +62,9 @@ impl Conn {
             phase,
             preauth_bytes: conns.preauth_bytes,
             bytes_per_minute: conns.bytes_per_minute,
+            frames_per_minute: conns.frames_per_minute,
             latest_bytes: AtomicUsize::new(0),
+            refused_ms: AtomicU64::new(0),
             read_after_ms: AtomicU64::new(0),
         }
     }
@@ -95,11 +103,36 @@ impl Conn {
     /// before it can be refused, so that a flood is held back where it comes in: for a quarter of a second at most, and for
     /// the time in which its budget pays for what was refused.
     pub(super) fn hold_back(&self, wait_ms: u64) {
-        let latest = self.latest_bytes.load(Ordering::Relaxed) as u64;
-        let paid_ms = latest.saturating_mul(60_000) / self.bytes_per_minute.max(1);
-        let most = HOLD_BACK_MS.max(paid_ms).min(HOLD_BACK_MOST_MS);
-        let until = clock::mono().plus(wait_ms.min(most));
-        self.read_after_ms.fetch_max(until.0, Ordering::Relaxed);
+        let most = HOLD_BACK_MS.max(self.bytes_ms(self.latest_bytes.load(Ordering::Relaxed)));
+        let now = clock::mono();
+        self.refused_ms.store(now.0, Ordering::Relaxed);
+        self.read_after(now.plus(wait_ms.min(most).min(HOLD_BACK_MOST_MS)));
+    }
+
+    /// A message of so many bytes is about to be judged. Of a machine that was over a budget a moment ago nothing more is
+    /// read until its budget has paid for this one; true then. What is no larger than an ack that may be free is not held
+    /// up: a recipient can always ack its backlog.
+    pub(super) fn paced(&self, bytes: usize) -> bool {
+        let refused = self.refused_ms.load(Ordering::Relaxed);
+        if refused == 0 || bytes <= FREE_ACK_BYTES {
+            return false;
+        }
+        let now = clock::mono();
+        let paced = now.since(Mono(refused)) < PACED_MS;
+        if paced {
+            let each = (60_000 / self.frames_per_minute.max(1)).max(self.bytes_ms(bytes));
+            self.read_after(now.plus(each.min(HOLD_BACK_MOST_MS)));
+        }
+        paced
+    }
+
+    /// In which time the budget pays for so many bytes.
+    fn bytes_ms(&self, bytes: usize) -> u64 {
+        (bytes as u64).saturating_mul(60_000) / self.bytes_per_minute.max(1)
+    }
+
+    fn read_after(&self, time: Mono) {
+        self.read_after_ms.fetch_max(time.0, Ordering::Relaxed);
     }
 
     /// For how long nothing is read.
@@ -120,13 +153,20 @@ pub(super) struct Conns {
     total: Arc<AtomicUsize>,
     preauth_bytes: usize,
     bytes_per_minute: u64,
+    frames_per_minute: u64,
 }
 
 impl Conns {
     pub(super) fn new(limits: &Limits) -> Self {
         let preauth_bytes = usize::try_from(limits.pre_auth_frame_bytes).unwrap_or(usize::MAX);
-        let bytes_per_minute = limits.bytes_per_minute;
-        Self { open: Mutex::default(), total: Arc::default(), preauth_bytes, bytes_per_minute }
+        let Limits { bytes_per_minute, frames_per_minute, .. } = *limits;
+        Self {
+            open: Mutex::default(),
+            total: Arc::default(),
+            preauth_bytes,
+            bytes_per_minute,
+            frames_per_minute,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ConnId, Arc<Conn>>> {
@@ -203,5 +243,21 @@ mod tests {
             let held = conn.held_back().map_or(0, |held| held.as_millis());
             assert!(held <= most && held * 2 > most, "{held} of {most}");
         }
+    }
+
+    #[test]
+    fn who_was_over_a_budget_is_read_at_its_pace_but_for_acks() {
+        let conns = Conns::new(&Limits::default());
+        let conn = conns.open(ConnId(1), Places::new(&Limits::default()).take("a").unwrap());
+        assert!(!conn.paced(1_000) && conn.held_back().is_none(), "never refused");
+        conn.hold_back(1);
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(!conn.paced(128) && conn.held_back().is_none());
+        let start = std::time::Instant::now();
+        assert!(conn.paced(129));
+        while conn.held_back().is_some() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(start.elapsed() >= Duration::from_millis(99), "600 a minute: {:?}", start.elapsed());
     }
 }

@@ -60,6 +60,8 @@ struct Socket<'a> {
     arrivals: &'a Arrivals,
     wire: &'a mut Wire,
     reader: ws::Reader,
+    /// What was read and is not cut yet.
+    rest: Vec<u8>,
     /// The key of the machine, once it said `hello` and something after it: nearly all that it signs comes this way.
     sender: Option<Box<VerifyKey>>,
     /// Whole frames, of which the kernel has taken `sent` bytes.
@@ -107,6 +109,7 @@ pub(super) async fn serve(
         arrivals,
         wire: &mut wire,
         reader: ws::Reader::default(),
+        rest: Vec::new(),
         sender: None,
         out: Vec::new(),
         sent: 0,
@@ -178,7 +181,14 @@ impl Socket<'_> {
     /// Reads a chunk and cuts it into messages; nothing when none is there.
     fn read(&mut self) -> Result<Option<Vec<Event>>, End> {
         // A chunk that was not full emptied the socket: waiting tells when there is more, a read would not.
-        if !self.reading || self.drained || self.conn.held_back().is_some() {
+        if !self.reading || self.conn.held_back().is_some() {
+            return Ok(None);
+        }
+        if !self.rest.is_empty() {
+            let rest = std::mem::take(&mut self.rest);
+            return Ok(Some(self.cut(&rest)));
+        }
+        if self.drained {
             return Ok(None);
         }
         CHUNK.with_borrow_mut(|chunk| match self.wire.read(chunk) {
@@ -211,8 +221,14 @@ impl Socket<'_> {
                     self.conn.heard(text.len());
                     // Nothing is heard behind a close.
                     if self.conn.outbox.ending().is_none() {
+                        let paced = self.conn.paced(text.len());
                         let frame = Box::new(Received::parse_from(text, limit, self.sender()));
                         heard.push(Event::Frame { conn, frame });
+                        if paced {
+                            // §7 Rate limits: judging costs more than a refusal; what follows waits unread.
+                            self.rest = chunk.to_vec();
+                            break;
+                        }
                     }
                 }
                 Ok(Some(Got::Binary)) => {

@@ -38,6 +38,9 @@ const ALIVE: u64 = 4;
 /// A ping from this `n` on is stored before its pong.
 const STORE: u64 = 1_000;
 
+/// A sync from here is over the budget.
+const REFUSE: i64 = 1 << 40;
+
 /// Whether the fake writes for a frame.
 fn writes(frame: &Parsed<ClientFrame>) -> bool {
     matches!(frame, Parsed::Frame(ClientFrame::RosterSync { after: -1, .. }))
@@ -112,6 +115,15 @@ impl Machine for Fake {
                             _ => {}
                         }
                         out.push(Effect::Send { conn, frame: RelayFrame::Pong { n: Some(*n) } });
+                    }
+                    Parsed::Frame(ClientFrame::RosterSync { req, after: REFUSE }) => {
+                        let frame = RelayFrame::Nack {
+                            id: req.as_str().to_owned(),
+                            code: Code::RateLimited,
+                            message: None,
+                            retry_after_ms: Some(1),
+                        };
+                        out.push(Effect::Send { conn, frame });
                     }
                     // Reads the row of this number, or writes one.
                     Parsed::Frame(ClientFrame::RosterSync { req, after }) => {

@@ -166,3 +166,25 @@ fn websocket_pings_and_pongs_are_signs_of_life() {
         world.relay.stop().unwrap();
     }
 }
+
+/// What is refused was parsed and verified for nothing, so a machine over its budget is read no faster than that pays.
+#[test]
+fn a_machine_that_was_over_its_budget_is_read_at_its_pace() {
+    let world = world(|_| {});
+    let mut client = world.authenticated();
+    client.say(r#"{"t":"roster.sync","req":"r1","after":1099511627776}"#);
+    assert!(client.text().contains("rate_limited"));
+    let many: Vec<u8> =
+        (0..11).flat_map(|_| Client::frame(1, true, Client::padded_ping(200).as_bytes())).collect();
+    let start = Instant::now();
+    client.send(&many);
+    // In its order, although small ones are not held up.
+    client.say(r#"{"t":"ping","n":6}"#);
+    for n in [5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 6] {
+        assert_eq!(client.text(), format!(r#"{{"n":{n},"t":"pong"}}"#));
+    }
+    assert!(start.elapsed() >= Duration::from_millis(900), "600 a minute: {:?}", start.elapsed());
+    // Another connection is not.
+    world.authenticated().ping(9);
+    world.relay.stop().unwrap();
+}
