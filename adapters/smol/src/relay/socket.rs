@@ -365,6 +365,8 @@ impl Socket<'_> {
                 // What a flood says waits in its socket.
                 match self.conn.held_back() {
                     Some(wait) => drop(Timer::after(wait).await),
+                    // It may have been over a moment ago.
+                    None if !self.rest.is_empty() => {}
                     None => self.wire.readable().await,
                 }
                 true
