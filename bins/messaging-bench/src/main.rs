@@ -96,8 +96,14 @@ fn main() {
         if wanted("commit") {
             line("commit", 1, commit::run(&folder, args.bytes));
         }
-        for &count in senders.iter().filter(|_| wanted("publish")) {
-            line("pub", count as u64, publish::run(&args.relay, &folder, args.bytes, count, args.seconds));
+        if wanted("publish") {
+            // One relay for all of them, as the peers have one server: what a process and a disk do once is done then.
+            match relay::Relay::start(&args.relay, &folder) {
+                Ok(relay) => senders.iter().for_each(|&count| {
+                    line("pub", count as u64, publish::run(&relay, args.bytes, count, args.seconds));
+                }),
+                Err(error) => line("pub", 0, Err(error)),
+            }
         }
         for (pairs, window) in [(64, 1), (8, 16)].into_iter().filter(|_| wanted("life")) {
             line("life", pairs as u64, life::run(&args.relay, &folder, args.bytes, pairs, window));

@@ -5,7 +5,6 @@ use crate::relay::Relay;
 use crate::team::Team;
 use crate::{Fault, quantile_ms};
 use serde_json::{Value, json};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Recipients that never connect.
@@ -15,14 +14,7 @@ const PREPARED: usize = 1 << 30;
 /// More than any relay here takes in the time.
 const RATE_MAX: usize = 40_000;
 
-pub(crate) fn run(
-    program: &Path,
-    folder: &Path,
-    bytes: usize,
-    count: usize,
-    seconds: u64,
-) -> Result<Value, Fault> {
-    let relay = Relay::start(program, folder)?;
+pub(crate) fn run(relay: &Relay, bytes: usize, count: usize, seconds: u64) -> Result<Value, Fault> {
     let team = Team::found(relay.port, count + RECIPIENTS)?;
     let recipients: Vec<usize> = (count..count + RECIPIENTS).collect();
     let each = (RATE_MAX / count * usize::try_from(seconds)?)

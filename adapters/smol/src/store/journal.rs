@@ -29,7 +29,7 @@ const HEADER: usize = 16;
 const GROW_BYTES: u64 = 128 << 10;
 const GROW_MOST_BYTES: u64 = 1 << 20;
 /// A file longer than this is cut when its turn comes again.
-const KEEP_BYTES: u64 = 64 << 20;
+const KEEP_BYTES: u64 = 3 * super::CHECKPOINT_BYTES as u64;
 /// Room for encoding that is kept.
 const BUFFER_BYTES: usize = 2 << 20;
 

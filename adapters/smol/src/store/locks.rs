@@ -1,18 +1,21 @@
 //! Locks of a file that stands behind another one.
 
-/// The part of a `StorageBackend` that its `file` does: the locks of redb, and their end.
+/// The part of a `StorageBackend` that its `file` does: the locks of redb, and their end (without it: `locks`).
 macro_rules! file_locks {
     () => {
+        file_locks!(locks);
+
+        fn close(&self) -> std::io::Result<()> {
+            self.file.close()
+        }
+    };
+    (locks) => {
         file_locks!(try_lock_range -> bool);
         file_locks!(try_lock_shared_range -> bool);
         file_locks!(lock_range -> ());
         file_locks!(lock_shared_range -> ());
         file_locks!(unlock_range -> ());
         file_locks!(query_lock_range -> bool);
-
-        fn close(&self) -> std::io::Result<()> {
-            self.file.close()
-        }
     };
     ($name:ident -> $answer:ty) => {
         fn $name(

@@ -58,8 +58,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub const META: Table = Table("meta");
 const COMMITS: &[u8] = b"commits";
 const WRITE_PROBE: &[u8] = b"write_probe";
-/// Bytes in the journal at which a checkpoint begins.
-pub const CHECKPOINT_BYTES: usize = 16 << 20;
+/// Bytes in the journal at which a checkpoint begins. The more, the more rows share the pages that change; the journal's rows
+/// are in memory until then, and a start reads them.
+pub const CHECKPOINT_BYTES: usize = 32 << 20;
 /// Bytes in the journal at which commits wait for the checkpoint before.
 const BEHIND_BYTES: usize = 2 * CHECKPOINT_BYTES;
 

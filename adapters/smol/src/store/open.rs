@@ -82,7 +82,7 @@ impl Location {
         let file = FileBackend::new(file)?;
         #[cfg(test)]
         if let Some(faults) = &self.faults {
-            return builder.create_with_backend(faults.over(file));
+            return builder.create_with_backend(Paced::new(faults.over(file)));
         }
         builder.create_with_backend(Paced::new(file))
     }
