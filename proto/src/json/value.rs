@@ -64,6 +64,17 @@ impl Value {
         }
     }
 
+    /// How many containers nest in it, itself included: nothing for a scalar, 1 for a flat object or array.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        let inner = match self {
+            Self::Array(items) => items.iter().map(Self::depth).max(),
+            Self::Object(object) => object.0.iter().map(|(_, value)| value.depth()).max(),
+            _ => return 0,
+        };
+        1 + inner.unwrap_or(0)
+    }
+
     /// The member `name` of this object; nothing for a missing member or another type.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {

@@ -207,6 +207,17 @@ impl Conns {
         self.0.values().map(|conn| conn.pending).sum()
     }
 
+    /// Whether a connection is one of the agent socket.
+    #[must_use]
+    pub(in crate::daemon) fn is_agent(&self, conn: IpcId) -> bool {
+        self.0.get(&conn).is_some_and(|conn| conn.tier == Tier::Agent)
+    }
+
+    /// Whether a connection hears the events of a key.
+    pub(in crate::daemon) fn wants_key(&self, key: &str) -> bool {
+        self.0.values().any(|conn| conn.keys.contains(key) && conn.held.contains(key))
+    }
+
     pub(in crate::daemon) fn event_key(&self, out: &mut Out<Effect>, key: &str, event: &Value) {
         self.event_where(out, event, |conn| conn.keys.contains(key) && conn.held.contains(key));
     }

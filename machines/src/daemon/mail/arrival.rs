@@ -1,6 +1,7 @@
 //! A message that was verified and opened: what the policy reads, and what a hold keeps.
 
 use super::peer::Peer;
+use crate::daemon::text::{AROUND_HISTORY, AROUND_MAIL};
 use messaging_proto::a2a::Part;
 use messaging_proto::json::{FromValue, Invalid, Value};
 use messaging_proto::name::SessionName;
@@ -55,6 +56,11 @@ impl Arrival {
     /// The message as opened.
     pub(crate) fn message(&self) -> &Value {
         self.raw.get("message").unwrap_or(&Value::Null)
+    }
+
+    /// How many containers are around it where it is shown deepest.
+    pub(crate) const fn around(&self) -> usize {
+        if self.payload.message.task_id.is_some() { AROUND_HISTORY } else { AROUND_MAIL }
     }
 
     /// Its parts.

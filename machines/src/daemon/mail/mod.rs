@@ -243,6 +243,8 @@ fn id_of(key: &[u8]) -> Option<Ulid> {
 mod tests;
 
 #[cfg(test)]
+mod bounds_tests;
+#[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
 mod retention_tests;

@@ -60,6 +60,7 @@ pub(crate) fn add(txn: &mut Txn<'_>, device: &MachineId, row: &Queued, local: bo
         rows::put(txn, OUTBOX, &lane_key(device).num(number), row);
         rows::put(txn, BY_ID, &id_key(&row.id), &(*device, number));
         rows::count(txn, "outbox_rows", 1)?;
+        rows::count(txn, &lane_count(device), 1)?;
     }
     due::at(txn, row.exp, due::Kind::Envelope, &id_key(&row.id));
     Ok(())
@@ -75,6 +76,16 @@ pub(crate) fn waiting(txn: &Txn<'_>) -> Result<(u64, Option<Wall>), StoreDown> {
         lane = Some(device);
     }
     Ok((rows::counted(txn, "outbox_rows")?, oldest))
+}
+
+/// How many envelopes for a machine wait for the relay.
+pub(crate) fn waiting_for(txn: &Txn<'_>, device: &MachineId) -> Result<u64, StoreDown> {
+    rows::counted(txn, &lane_count(device))
+}
+
+/// The name of the count of a lane's rows.
+fn lane_count(device: &MachineId) -> String {
+    format!("outbox_rows {device}")
 }
 
 /// The first lane after `after`, and its first row.
@@ -98,6 +109,7 @@ pub(crate) fn drop_envelope(txn: &mut Txn<'_>, id: &Ulid) -> Result<Option<(Mach
     rows::delete(txn, BY_ID, &id_key(id));
     rows::delete(txn, OUTBOX, &lane_key(&device).num(number));
     rows::count(txn, "outbox_rows", -1)?;
+    rows::count(txn, &lane_count(&device), -1)?;
     Ok(Some((device, number)))
 }
 

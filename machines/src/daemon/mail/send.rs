@@ -12,7 +12,7 @@ use crate::daemon::directory::{self, Target};
 use crate::daemon::ipc::RpcError;
 use crate::daemon::sessions::{self, rows::Session};
 use crate::daemon::tasks::{self, NewTask, TaskRole, rows::FollowUp, rows::Task, view::Origin};
-use crate::daemon::text::{canonical, parsed, preview_of};
+use crate::daemon::text::{AROUND_HISTORY, AROUND_MAIL, canonical, fits_a_line, parsed, preview_of};
 use crate::machine::Label;
 use messaging_proto::Code;
 use messaging_proto::a2a::{Role, TaskState};
@@ -82,6 +82,10 @@ pub(crate) fn send(
     let asks = (send.kind == MessageKind::Task).then(|| Ulid::new(now, cx.step.draw(Label::TaskId)));
     let task = asks.or(send.task);
     let message = message(send, message_id, &context, task);
+    let around = if task.is_some() { AROUND_HISTORY } else { AROUND_MAIL };
+    if !fits_a_line(&message, around) {
+        return Err(Refusal::code(Code::TooLarge, "the message nests deeper than it could be read"));
+    }
     let address = target.address();
     let from = sessions::address(cx, &session.name)?;
     let chain = match asks {

@@ -25,7 +25,9 @@ use std::ops::Bound;
 pub(crate) const THREAD: Table = Table("thread");
 
 /// The most other sessions one session is shown with.
-const MOST: usize = 1_000;
+const MOST: usize = 5_000;
+/// The most conversations with agents of one person it lists.
+const PER_PERSON: usize = 500;
 
 /// What an entry stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -214,7 +216,8 @@ fn places(txn: &Txn<'_>, mailbox: u64) -> Result<Vec<Conversation>, StoreDown> {
     let end = prefix_end(own.as_slice());
     let to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     let mut from = own.as_slice().to_vec();
-    let mut found = Vec::new();
+    let mut found: Vec<Conversation> = Vec::new();
+    let mut of_person = 0;
     while found.len() < MOST {
         let range = Range { from: Bound::Included(&from), to, reverse: false, limit: 1 };
         let Some((key, _)) = txn.range(THREAD, range)?.into_iter().next() else { break };
@@ -222,8 +225,12 @@ fn places(txn: &Txn<'_>, mailbox: u64) -> Result<Vec<Conversation>, StoreDown> {
         let last = txn.prefix_rev(THREAD, &prefix, 1)?;
         let last =
             last.first().and_then(|(key, _)| place_of(key, prefix.len())).map_or(Wall(0), |place| place.at);
+        let same = found.last().is_some_and(|before| before.with.person == with.person);
+        of_person = if same { of_person + 1 } else { 1 };
+        // A member names its agents as it likes: a thousand of them leave room for the others'.
+        let skip = (of_person == PER_PERSON).then(|| own.clone().text(with.person.as_str()));
         found.push(Conversation { with, last, unread: 0 });
-        match prefix_end(&prefix) {
+        match prefix_end(skip.as_ref().map_or(prefix.as_slice(), Key::as_slice)) {
             Some(next) => from = next,
             None => break,
         }

@@ -23,6 +23,12 @@ use rows::{Host, Mailbox, Session};
 /// How long a session is kept after its last holder went, in milliseconds (`§8.2`: 24 hours).
 pub(crate) const KEPT_MS: u64 = 86_400_000;
 
+/// The most sessions of a machine, kept ones included: what shows all of them still fits a line of the local API, so
+/// that one client that registers without end takes nothing from the others.
+pub(crate) const SESSIONS_MOST: usize = 1_000;
+/// How many more may be registered over the admin socket.
+const PERSONS_OWN: usize = 24;
+
 /// What the role serves.
 #[derive(Clone, Debug)]
 pub enum Call {
@@ -145,6 +151,7 @@ fn register(cx: &mut Ctx<'_, '_>, from: &Caller, params: Register) -> Outcome<An
                     old.mailbox
                 }
                 (None, Some(taken)) => take_over(cx, taken, &params.key)?,
+                (None, None) if rows::count(cx.txn)? >= most(cx, from) => return Err(full()),
                 (None, None) => rows::new_mailbox(cx.txn, &params.key)?,
             };
             (name, mailbox, now, resumed_own || taken.is_some())
@@ -292,6 +299,15 @@ pub(crate) fn address(cx: &Ctx<'_, '_>, name: &SessionName) -> Outcome<SessionAd
 /// `not_found` when there is none.
 pub(crate) fn of_key(cx: &Ctx<'_, '_>, key: &str) -> Outcome<Session> {
     rows::by_key(cx.txn, key)?.ok_or_else(no_session)
+}
+
+/// What agents fill leaves room for the person's own.
+fn most(cx: &Ctx<'_, '_>, from: &Caller) -> usize {
+    if cx.facts.conns.is_agent(from.conn) { SESSIONS_MOST } else { SESSIONS_MOST + PERSONS_OWN }
+}
+
+fn full() -> Refusal {
+    Refusal::code(Code::RateLimited, "this machine has the most sessions it may have")
 }
 
 fn no_session() -> Refusal {

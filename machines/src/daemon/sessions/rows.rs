@@ -121,6 +121,11 @@ pub(crate) fn all(txn: &Txn<'_>) -> Result<Vec<Session>, StoreDown> {
     Ok(rows::list(txn, SESSION, &Key::new(), MOST)?.into_iter().map(|(_, session)| session).collect())
 }
 
+/// How many there are.
+pub(crate) fn count(txn: &Txn<'_>) -> Result<usize, StoreDown> {
+    Ok(txn.prefix(SESSION, Key::new().as_slice(), MOST)?.len())
+}
+
 /// Writes a session under its key and its name.
 pub(crate) fn put(txn: &mut Txn<'_>, session: &Session) {
     rows::put(txn, SESSION, &Key::new().text(&session.key), session);

@@ -10,6 +10,7 @@ use crate::daemon::mail::post::{self, Draft};
 use crate::daemon::mail::sent::What;
 use crate::daemon::secrets;
 use crate::daemon::sessions;
+use crate::daemon::text::{AROUND_RECORD, fits_a_line};
 use crate::machine::Label;
 use messaging_proto::Code;
 use messaging_proto::a2a::TaskState;
@@ -160,6 +161,9 @@ fn update(cx: &mut Ctx<'_, '_>, params: Update, raw: &Value) -> Outcome<Answer> 
     }
     let next = apply_update(task.status.state, params.state, params.artifact.is_some())
         .map_err(|error| Refusal::code(error.code(), "the task does not move there"))?;
+    if params.message.as_ref().is_some_and(|parts| !fits_a_line(parts, AROUND_RECORD)) {
+        return Err(too_large(Code::TooLarge));
+    }
     let now = cx.now();
     let artifact = params.artifact.map(|part| new_artifact(cx, part));
     let mut sealed = Vec::new();

@@ -8,7 +8,7 @@ use crate::daemon::ctx::{Ctx, obj};
 use crate::daemon::due::{self, days};
 use crate::daemon::io::Level;
 use crate::daemon::mail::post::{self, Draft, Ready};
-use crate::daemon::text::{canonical, parsed};
+use crate::daemon::text::{AROUND_RECORD, canonical, fits_a_line, parsed};
 use crate::machine::Label;
 use crate::store::{StoreDown, Txn};
 use messaging_proto::Code;
@@ -52,6 +52,9 @@ pub(crate) fn join_artifact(
     task: &Task,
     new: &NewArtifact,
 ) -> Result<Result<Joined, Code>, StoreDown> {
+    if !fits_a_line(&new.value, AROUND_RECORD) {
+        return Ok(Err(Code::TooLarge));
+    }
     let id = new.value.get("artifactId").and_then(Value::as_str).unwrap_or_default();
     let held = rows::artifacts(txn, task)?;
     let at = held.iter().position(|text| parsed(text).get("artifactId").and_then(Value::as_str) == Some(id));

@@ -11,7 +11,7 @@ use crate::daemon::mail::records::Stored;
 use crate::daemon::mail::sent;
 use crate::daemon::sessions::rows::{self as sessions, CLI, Session};
 use crate::daemon::tasks::{self, TaskRole};
-use crate::daemon::text::canonical;
+use crate::daemon::text::{canonical, fits_a_line};
 use crate::store::StoreDown;
 use messaging_proto::Code;
 use messaging_proto::address::SessionAddress;
@@ -30,6 +30,10 @@ use messaging_proto::text::preview;
 pub(super) fn arrived(mail: &mut Mail, cx: &mut Ctx<'_, '_>, arrival: Arrival) -> Result<Fate, StoreDown> {
     if over_quota(cx, &arrival)? {
         return Ok(Fate::Rejected(Code::RateLimited));
+    }
+    // What no line of the local API can carry would be delivered and never read.
+    if !fits_a_line(arrival.message(), arrival.around()) {
+        return Ok(Fate::Rejected(Code::TooLarge));
     }
     let bound = match binding(cx, &arrival)? {
         Ok(bound) => bound,

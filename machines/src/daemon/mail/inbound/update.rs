@@ -6,7 +6,9 @@ use crate::daemon::mail::receipts::{self, Fate};
 use crate::daemon::mail::records::Stored;
 use crate::daemon::tasks::change::NewArtifact;
 use crate::daemon::tasks::{self, TaskRole};
+use crate::daemon::text::{AROUND_RECORD, fits_a_line};
 use crate::store::StoreDown;
+use messaging_proto::Code;
 use messaging_proto::a2a::TaskState;
 use messaging_proto::envelope::Envelope;
 use messaging_proto::json::Value;
@@ -35,6 +37,9 @@ pub(super) fn status(
     match update(cx, envelope, &status.task_id, Some(state), false)? {
         Ok(_) => {
             let parts = raw.get("status").and_then(|status| status.get("message")?.get("parts"));
+            if parts.is_some_and(|parts| !fits_a_line(parts, AROUND_RECORD)) {
+                return Ok(Fate::Rejected(Code::TooLarge));
+            }
             tasks::status_arrived(cx, &status.task_id, state, parts)?;
             Ok(Fate::Delivered)
         }
