@@ -1,5 +1,6 @@
 //! Local connections: lines in, lines out (contract ipc §1).
 
+use super::gate::Gate;
 use crate::client::IPC_REQUEST_BYTES;
 use crate::driver::Events;
 use crate::outbox::{Item, Outbox};
@@ -21,24 +22,31 @@ pub(super) const IPC_TOTAL_BYTES: usize = 4 * IPC_BUFFER_BYTES;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 const CHUNK_BYTES: usize = 16 * 1024;
 
+/// One connection.
+#[derive(Clone, Debug)]
+struct Open {
+    outbox: Arc<Outbox>,
+    gate: Arc<Gate>,
+}
+
 /// The open local connections.
 #[derive(Debug, Default)]
 pub(super) struct Ipc {
-    open: Mutex<BTreeMap<IpcId, Arc<Outbox>>>,
+    open: Mutex<BTreeMap<IpcId, Open>>,
     total: Arc<AtomicUsize>,
 }
 
 impl Ipc {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpcId, Arc<Outbox>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpcId, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn get(&self, id: IpcId) -> Option<Arc<Outbox>> {
-        self.lock().get(&id).cloned()
+        self.lock().get(&id).map(|open| Arc::clone(&open.outbox))
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Outbox>> {
-        self.lock().values().cloned().collect()
+        self.lock().values().map(|open| Arc::clone(&open.outbox)).collect()
     }
 
     /// The connection that is behind most, when all of them together are behind too far.
@@ -46,7 +54,16 @@ impl Ipc {
         if self.total.load(Ordering::Relaxed) <= IPC_TOTAL_BYTES {
             return None;
         }
-        self.lock().values().max_by_key(|outbox| outbox.bytes()).cloned()
+        let most = self.lock().values().max_by_key(|open| open.outbox.bytes()).cloned();
+        most.map(|open| open.outbox)
+    }
+
+    /// The machine took a line of this many bytes.
+    pub(super) fn taken(&self, id: IpcId, bytes: usize) {
+        let gate = self.lock().get(&id).map(|open| Arc::clone(&open.gate));
+        if let Some(gate) = gate {
+            gate.left(bytes);
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -63,9 +80,11 @@ pub(super) async fn serve(
     events: Events<Event>,
 ) {
     let outbox = Arc::new(Outbox::new(Arc::clone(&ipc.total)));
-    ipc.lock().insert(id, Arc::clone(&outbox));
+    let gate = Arc::new(Gate::default());
+    ipc.lock().insert(id, Open { outbox: Arc::clone(&outbox), gate: Arc::clone(&gate) });
     if events.send(Event::IpcOpened { conn: id, tier }).await {
-        future::or(read(&outbox, id, &stream, &events), write(&outbox, &stream)).await;
+        let lines = Lines { id, gate: &gate, events: &events };
+        future::or(read(&outbox, &stream, &lines), write(&outbox, &stream)).await;
     }
     outbox.abort();
     ipc.lock().remove(&id);
@@ -73,7 +92,7 @@ pub(super) async fn serve(
 }
 
 /// Turns bytes into lines until the end of the stream.
-async fn read(outbox: &Outbox, id: IpcId, stream: &Async<UnixStream>, events: &Events<Event>) {
+async fn read(outbox: &Outbox, stream: &Async<UnixStream>, lines: &Lines<'_>) {
     let mut pending: Vec<u8> = Vec::new();
     let mut chunk = [0; CHUNK_BYTES];
     let mut too_long = false;
@@ -100,7 +119,7 @@ async fn read(outbox: &Outbox, id: IpcId, stream: &Async<UnixStream>, events: &E
             rest = &rest[end + 1..];
             let line = std::mem::take(&mut pending);
             too_long = line.len() > IPC_REQUEST_BYTES;
-            if !send(events, id, line).await {
+            if !lines.send(line).await {
                 return;
             }
             if too_long {
@@ -111,7 +130,7 @@ async fn read(outbox: &Outbox, id: IpcId, stream: &Async<UnixStream>, events: &E
             pending.extend_from_slice(rest);
             if pending.len() > IPC_REQUEST_BYTES {
                 too_long = true;
-                if !send(events, id, std::mem::take(&mut pending)).await {
+                if !lines.send(std::mem::take(&mut pending)).await {
                     return;
                 }
             }
@@ -123,13 +142,24 @@ async fn read(outbox: &Outbox, id: IpcId, stream: &Async<UnixStream>, events: &E
     }
 }
 
-async fn send(events: &Events<Event>, id: IpcId, line: Vec<u8>) -> bool {
-    let event = if line.len() > IPC_REQUEST_BYTES {
-        Event::IpcTooLong { conn: id }
-    } else {
-        Event::IpcLine { conn: id, line }
-    };
-    events.send(event).await
+/// The way of a connection's lines to the machine.
+struct Lines<'a> {
+    id: IpcId,
+    gate: &'a Gate,
+    events: &'a Events<Event>,
+}
+
+impl Lines<'_> {
+    /// Sends one once the machine is not too far behind. Whether there is a machine.
+    async fn send(&self, line: Vec<u8>) -> bool {
+        let event = if line.len() > IPC_REQUEST_BYTES {
+            Event::IpcTooLong { conn: self.id }
+        } else {
+            self.gate.enter(line.len()).await;
+            Event::IpcLine { conn: self.id, line }
+        };
+        self.events.send(event).await
+    }
 }
 
 /// Writes what waits until a close.

@@ -3,6 +3,7 @@
 //! [`run`] is the process, from its options to its exit status; [`start`] is the service in it.
 
 pub(crate) mod dial;
+mod gate;
 mod ipc;
 mod keep;
 mod link;

@@ -110,6 +110,7 @@ impl Performer {
         match event {
             Event::IpcOpened { conn, .. } => drop(self.told.insert(*conn)),
             Event::IpcClosed { conn } => drop(self.told.remove(conn)),
+            Event::IpcLine { conn, line } => self.shared.ipc.taken(*conn, line.len()),
             _ => {}
         }
     }
