@@ -165,11 +165,20 @@ pub(super) fn channel(shell: &mut Shell, verb: ChannelVerb) -> Result<(), Failur
     shell.out.result(&result, || match result.get("conversation") {
         Some(conversation) => {
             let persons: Vec<&str> = conversation.items("persons").iter().filter_map(Value::as_str).collect();
-            format!(
-                "{}: {}",
-                output::clean(conversation.text("conversation")),
-                output::clean(&persons.join(", "))
-            )
+            let room = output::clean(conversation.text("conversation"));
+            // §6.8: what this machine notes is not what theirs take.
+            let remark = match &verb {
+                ChannelVerb::Invite(_) => format!(
+                    "\n{FAINT}Their machines are told. One that refuses, as for a week after a removal, shows as a notice in \
+                     {room}.{FAINT:#}"
+                ),
+                ChannelVerb::Remove(_) => format!(
+                    "\n{FAINT}Their machines take no invitation back to this channel for a week; make a new one to bring \
+                     them back sooner.{FAINT:#}"
+                ),
+                _ => String::new(),
+            };
+            format!("{room}: {}{remark}", output::clean(&persons.join(", ")))
         }
         None => "You left the channel.".to_owned(),
     });
