@@ -89,6 +89,9 @@ async fn to_agent(cx: &Context<'_>, agent: &Agent, input: Input) -> Result<Value
     if let Some(id) = input.reply_to {
         reply(cx, agent, &id, input.ask, &mut params).await?;
     }
+    if input.ask {
+        takes_tasks(cx, agent).await?;
+    }
     if let Some(id) = input.on_behalf_of {
         let task = cx.task(id.as_str()).await?.filter(super::parts::is_asked);
         let task = task.ok_or_else(|| Failure::not_found("onBehalfOf is no task this agent does"))?;
@@ -99,6 +102,19 @@ async fn to_agent(cx: &Context<'_>, agent: &Agent, input: Input) -> Result<Value
     }
     let sent = cx.call("msg.send", params).await.map_err(Failure::of_recipient)?;
     Ok(json!({"results": [result(&items(&sent, "results").first().cloned().unwrap_or_default(), false)]}))
+}
+
+/// A task to a terminal is always refused (§8.3), and what a send says at first would not tell: so it is not sent.
+async fn takes_tasks(cx: &Context<'_>, agent: &Agent) -> Result<(), Failure> {
+    let contacts = cx.session.call("contacts.list", json!({})).await?;
+    let mut meant = items(&contacts, "entries").iter().filter(|entry| same_agent(agent, entry)).peekable();
+    if meant.peek().is_some() && meant.all(|entry| word(entry, "client") == "cli") {
+        return Err(Failure::new(
+            Code::Refused,
+            "to is a person's terminal, which takes no tasks; nothing was sent, and a message without ask would be",
+        ));
+    }
+    Ok(())
 }
 
 /// What `replyTo` means to an agent: a message of theirs, else a task they were asked.

@@ -62,7 +62,16 @@ pub(super) fn people(shell: &mut Shell, args: People) -> Result<(), Failure> {
 }
 
 pub(super) fn person(shell: &mut Shell, args: Person) -> Result<(), Failure> {
-    let person = shell.call("people.get", object([("person", string(&args.person))]))?;
+    let person = shell.call("people.get", object([("person", string(&args.person))])).map_err(|failure| {
+        if failure.code == "not_found" {
+            failure.with_remedy(
+                "run `messaging people <part of the name>`, or `messaging team info` for everybody.",
+            )
+        } else {
+            failure
+        }
+    })?;
+    let connected = super::mail::is_connected(shell)?;
     shell.out.result(&person, || {
         let mut text = format!(
             "{STRONG}{}{STRONG:#}  {}\n",
@@ -75,15 +84,44 @@ pub(super) fn person(shell: &mut Shell, args: Person) -> Result<(), Failure> {
             .map(|device| {
                 vec![
                     output::clean(device.text("label")),
-                    if device.flag("online") { "online" } else { "offline" }.to_owned(),
+                    match (device.flag("current"), device.flag("online")) {
+                        (false, _) => "removed",
+                        (true, true) => "online",
+                        (true, false) => "offline",
+                    }
+                    .to_owned(),
                     device.text("device").to_owned(),
                 ]
             })
             .collect();
-        text.push_str(&output::table(&["MACHINE", "", "ID"], &devices));
+        text.push_str(&output::table(&["MACHINE", "STATE", "ID"], &devices));
+        let agents: Vec<Vec<String>> = person
+            .items("entries")
+            .iter()
+            .map(|entry| {
+                vec![
+                    output::clean(entry.text("address")),
+                    output::clean(entry.text("client")),
+                    entry.text("state").to_owned(),
+                    expect(entry, connected).to_owned(),
+                ]
+            })
+            .collect();
+        if agents.is_empty() {
+            text.push_str("\n\nNo agents that this machine knows of.");
+        } else {
+            text.push_str("\n\n");
+            text.push_str(&output::table(&["AGENT", "CLIENT", "STATE", "A MESSAGE NOW"], &agents));
+        }
+        if let Some(reach) = person.get("reach") {
+            text.push_str(&format!("\n\n{}", may(reach)));
+        }
+        if !person.items("deviceChanges").is_empty() {
+            text.push_str("\n\nChanged in the last 7 days:");
+        }
         for change in person.items("deviceChanges") {
             text.push_str(&format!(
-                "\n{} {} at {}",
+                "\n    {} {}, {}",
                 output::clean(change.text("label")),
                 change.text("change"),
                 change.int("at").map(output::when).unwrap_or_default()
@@ -91,7 +129,29 @@ pub(super) fn person(shell: &mut Shell, args: Person) -> Result<(), Failure> {
         }
         text
     });
-    Ok(())
+    shell.as_of(None, true)
+}
+
+/// What the other person lets this one do, as far as this machine is told.
+fn may(reach: &Value) -> String {
+    let can = reach.get("can").cloned().unwrap_or(Value::Null);
+    let lines = match (can.flag("chat"), can.flag("agentMail")) {
+        (true, true) => "You and your agents may write to them",
+        (true, false) => "You may write to them, your agents may not",
+        (false, true) => "Your agents may write to them, you may not",
+        (false, false) => "Neither you nor your agents may write to them",
+    };
+    let asks = match can.text("ask") {
+        "open" => "their agents get your agents' messages and tasks without asking them",
+        "request" => "a message or task to one of their agents waits until they agree",
+        _ => "their agents take no messages and tasks from you",
+    };
+    let source = match reach.text("source") {
+        "card" => "They say so in their contact card.",
+        // §6.9: a team sends no cards, so only its defaults are known beforehand.
+        _ => "These are the team's defaults; what they chose for you shows when you send.",
+    };
+    format!("{lines}; {asks}.\n{FAINT}{source}{FAINT:#}")
 }
 
 pub(super) fn card(shell: &mut Shell, args: &Card) -> Result<(), Failure> {

@@ -20,10 +20,14 @@ use messaging_smol::handle::{self, Handle};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Read as _};
+use std::path::Path;
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// How long the daemon may take for one answer; the agent waits for this program.
 const ANSWER: Duration = Duration::from_millis(500);
+/// How long the agent may take to say what happened.
+const SAYS: Duration = Duration::from_secs(2);
 /// Most of an input that is read.
 const INPUT_BYTES: u64 = 64 << 20;
 /// Most items and tasks that are looked at.
@@ -69,7 +73,7 @@ pub(super) fn run(shell: &Shell, args: &Hook) -> Result<(), Failure> {
             .with_remedy("run `messaging hook claude-code --print-config`, or with codex."));
     }
     if args.print_config {
-        print_config(&args.agent);
+        print_config(&args.agent, shell.named_home().as_deref());
         return Ok(());
     }
     if std::io::stdin().is_terminal() {
@@ -79,11 +83,7 @@ pub(super) fn run(shell: &Shell, args: &Hook) -> Result<(), Failure> {
                 args.agent
             )));
     }
-    let mut text = String::new();
-    if std::io::stdin().take(INPUT_BYTES).read_to_string(&mut text).is_err() {
-        return Ok(());
-    }
-    let Ok(input) = serde_json::from_str::<Input>(&text) else { return Ok(()) };
+    let Some(input) = input() else { return Ok(()) };
     let home = shell.home()?;
     // Told by the tool's own result already.
     let own_tool = input.tool_name.as_deref().is_some_and(|name| name.contains("messaging"));
@@ -93,6 +93,19 @@ pub(super) fn run(shell: &Shell, args: &Hook) -> Result<(), Failure> {
     let Some(handle) = handle::find(&home, args.name.as_deref()) else { return Ok(()) };
     let _ = Told::new(handle, Options::agent(home)).and_then(|mut told| told.tell(&input));
     Ok(())
+}
+
+/// What the agent says, up to the end of its object: the agent may leave its side open. Nothing when it says nothing in time.
+fn input() -> Option<Input> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::Builder::new()
+        .name("input".to_owned())
+        .spawn(move || {
+            let mut reader = serde_json::Deserializer::from_reader(std::io::stdin().lock().take(INPUT_BYTES));
+            let _ = sender.send(Input::deserialize(&mut reader));
+        })
+        .ok()?;
+    receiver.recv_timeout(SAYS).ok()?.ok()
 }
 
 /// One hook's look at the daemon.
@@ -165,11 +178,14 @@ impl Told {
     }
 }
 
-/// The configuration, the same shape for both agents.
-fn print_config(agent: &str) {
-    let program = std::env::current_exe().ok().and_then(|path| path.to_str().map(str::to_owned));
-    let program = program.filter(|path| !path.contains([' ', '"', '\'', '\\', '$', '`']));
-    let command = format!("{} hook {agent}", program.as_deref().unwrap_or("messaging"));
+/// The configuration, the same shape for both agents. A home that is not the default is named, since the agent may start the
+/// hook without this shell's environment.
+fn print_config(agent: &str, home: Option<&Path>) {
+    let program = std::env::current_exe().ok().and_then(|path| path.to_str().map(shell_word));
+    let mut command = format!("{} hook {agent}", program.as_deref().unwrap_or("messaging"));
+    if let Some(home) = home.and_then(|home| std::path::absolute(home).ok()) {
+        command.push_str(&format!(" --home {}", shell_word(&home.to_string_lossy())));
+    }
     let mut hooks = serde_json::Map::new();
     for (_, name) in Event::ALL {
         hooks.insert(
@@ -179,4 +195,30 @@ fn print_config(agent: &str) {
     }
     let text = serde_json::to_string_pretty(&json!({ "hooks": hooks })).unwrap_or_default();
     page(&format!("{text}\n"));
+}
+
+/// A word that a shell takes as it is.
+fn shell_word(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@:,".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_word;
+
+    #[test]
+    fn a_shell_takes_a_word_as_it_is() {
+        for word in ["/usr/bin/messaging", "/home/al b/$x", "a'b", "", "`id`;\\", "日本"] {
+            let output = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {}", shell_word(word))])
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
+        }
+        assert_eq!(shell_word("/usr/bin/messaging"), "/usr/bin/messaging");
+    }
 }

@@ -17,6 +17,7 @@ mod failure;
 mod generate;
 mod hook;
 mod identity;
+mod interrupted;
 mod log;
 mod mail;
 mod outcome;
@@ -43,6 +44,7 @@ use std::process::ExitCode;
 
 pub(crate) use args::Demo;
 pub(crate) use failure::Failure;
+pub(crate) use interrupted::before_end;
 pub(crate) use mail::peer;
 pub(crate) use output::{
     BAD, FAINT, GOOD, Output, STRONG, WAITING, can_ask, clean, complain, ended, fitted_help, forget_typed,
@@ -118,13 +120,13 @@ fn parse_and_run(words: &[&str], hoisted: &args::Hoisted) -> ExitCode {
     if matches!(cli.verb, Verb::Version(_)) {
         return version(hoisted.json);
     }
-    messaging_smol::interrupt::exit_on_interrupt(output::restore);
+    messaging_smol::interrupt::exit_on_interrupt(interrupted::end);
     let autostart =
         std::env::var("MESSAGING_AUTOSTART").is_ok_and(|value| value == "1") && needs_daemon(&cli.verb);
     let started = if autostart { shell.autostart() } else { Ok(()) };
     match started.and_then(|()| dispatch(&mut shell, cli.verb)) {
         Ok(()) => output::ended(ExitCode::SUCCESS),
-        Err(failure) => shell.out.fail(&failure),
+        Err(failure) => shell.out.fail(&usage::with_help(words, failure)),
     }
 }
 

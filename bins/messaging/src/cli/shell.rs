@@ -37,6 +37,12 @@ impl Shell {
         })
     }
 
+    /// The home, when it was named: by `--home` or by `$MESSAGING_HOME`.
+    pub(crate) fn named_home(&self) -> Option<PathBuf> {
+        let named = || std::env::var_os("MESSAGING_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        self.home.clone().or_else(named)
+    }
+
     /// The name of this terminal's session.
     pub(crate) fn session(&self) -> &str {
         self.session.as_deref().unwrap_or("cli")

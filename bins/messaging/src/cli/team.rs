@@ -20,8 +20,8 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
             let keys = shell.call("team.prepare", object([]))?;
             shell.out.result(&keys, || {
                 format!(
-                    "This machine will found with id\n{}\nHave the relay's operator allow it (`--genesis {0}`), then run \
-                     `messaging team create`.",
+                    "{}\n{FAINT}The id of this machine. Whoever runs the relay allows it to found a team: messaging relay \
+                     --genesis <id>\nThen run here: messaging team create{FAINT:#}",
                     keys.text("machine")
                 )
             });
@@ -34,7 +34,7 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
             shell.out.result(&invite, || {
                 format!(
                     "{}\n{FAINT}A ticket for {}: whoever has it can join as them, once, until {}. Invite {}.\nOn the \
-                     other machine: messaging daemon start, then messaging team join <ticket> --label <name>{FAINT:#}",
+                     other machine: messaging team join <ticket> --label <name>{FAINT:#}",
                     invite.text("ticket"),
                     output::clean(&args.person),
                     output::when(invite.int("expires").unwrap_or_default()),
@@ -87,6 +87,9 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
         TeamVerb::Claim(_) => {
             let result = shell.call("team.claim", object([])).map_err(|failure| match &*failure.text {
                 "no pairing waits" => failure.with_remedy("run `messaging team pair <team card>` first."),
+                "this machine is in a team" => {
+                    failure.with_remedy("nothing: `messaging status` shows who you are.")
+                }
                 _ => failure,
             })?;
             shell.out.result(&result, || match result.text("state") {
@@ -110,13 +113,14 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
         }
         TeamVerb::Remove(args) => {
             let machine = machine_of(shell, &args.machine)?;
-            // A script means what it says; a person may have meant another machine.
-            let question = removal(&shell.call("team.info", object([]))?, &machine);
-            shell.confirm(&question, args.yes || !output::can_ask())?;
+            if !args.yes {
+                let question = removal(&shell.call("team.info", object([]))?, &machine);
+                shell.confirm(&question, false)?;
+            }
             let done = shell.call("team.remove", object([("machine", string(&machine))]))?;
             shell.out.result(&done, || {
                 format!(
-                    "{} is removed, for ever; a new ticket brings its person back.",
+                    "{} is removed for good. A new ticket brings its person back, on a new home.",
                     output::clean(&args.machine)
                 )
             });
@@ -214,7 +218,7 @@ fn removal(info: &Value, machine: &str) -> String {
         |member| format!("{}@{}", member.text("person"), member.text("label")),
     );
     format!(
-        "This removes {who}{}, for ever: its keys are refused from then on, and mail that waits for it is dropped.",
+        "This removes {who}{} for good: its keys are refused from then on, and mail that waits for it is dropped.",
         if own { ", this machine" } else { "" }
     )
 }
@@ -273,6 +277,6 @@ fn describe(info: &Value) -> String {
         text.push_str("\n\n");
         text.push_str(&output::table(&["INVITE", "PERSON", "STATE", "EXPIRES"], &invites));
     }
-    text.push_str(&format!("\n\n{FAINT}team card (public): {}{FAINT:#}", info.text("card")));
+    text.push_str(&format!("\n\n{FAINT}team card (public):{FAINT:#}\n{}", info.text("card")));
     text
 }

@@ -16,6 +16,17 @@ pub(super) fn refused(words: &[&str], said: &str) -> Failure {
     Failure::usage(clean(&known)).with_remedy(help_of(&path))
 }
 
+/// The failure of a verb that ran, with the help of the verb where its code alone has nothing better to say.
+pub(super) fn with_help(words: &[&str], failure: Failure) -> Failure {
+    let general = Failure::new("invalid_request", "").remedy;
+    if failure.code != "invalid_request" || failure.remedy != general {
+        return failure;
+    }
+    let root = table();
+    let (_, path) = place(&root, words);
+    failure.with_remedy(help_of(&path))
+}
+
 /// The deepest verb that `words` lead to, and its words.
 fn place<'a>(root: &'a Node, words: &[&str]) -> (&'a Node, Vec<&'a str>) {
     let valued = root.valued();

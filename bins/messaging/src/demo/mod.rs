@@ -4,7 +4,7 @@ mod processes;
 mod story;
 mod timeline;
 
-use crate::cli::{Demo, Failure, Shell};
+use crate::cli::{Demo, Failure, Shell, before_end};
 use processes::World;
 use timeline::Timeline;
 
@@ -16,7 +16,16 @@ pub(crate) fn run(shell: &Shell, args: &Demo) -> Result<(), Failure> {
         .tempdir()
         .map_err(|_| Failure::new("internal", "no temporary folder can be made"))?;
     timeline.note("starting a relay and two daemons on this machine");
-    let mut world = World::start(folder.path())?;
+    let mut world = World::new(folder.path());
+    let (processes, path) = (world.processes(), folder.path().to_owned());
+    before_end(move || {
+        // Held to the end: no process is started after this, and nothing is said of what ends by it.
+        let mut processes = processes.lock();
+        processes.stop();
+        let _ = std::fs::remove_dir_all(path);
+        std::mem::forget(processes);
+    });
+    world.start()?;
     let told = story::tell(&world, &timeline);
     if args.keep && told.is_ok() {
         // The folder outlives this process on purpose.

@@ -11,6 +11,8 @@ use unicode_width::UnicodeWidthStr;
 
 /// Below this there is no room for a list and what is in it.
 const LEAST: (u16, u16) = (60, 12);
+/// Most rows of what is said at the bottom.
+const WORD: u16 = 4;
 /// How wide the list is.
 const LIST: u16 = 30;
 
@@ -45,12 +47,16 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) -> usize {
         frame.render_widget(Paragraph::new("This view needs 80 columns and 24 lines. q leaves."), area);
         return 0;
     }
+    let (tone, words) = &state.word;
+    let words = wrap(words, usize::from(area.width));
+    // As many rows as it needs: it may be an error, whose next step is at its end.
+    let rows = u16::try_from(words.split('\n').count()).unwrap_or(WORD).min(WORD);
     let [top, tabs, body, hint, word] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Min(5),
         Constraint::Length(1),
-        Constraint::Length(1),
+        Constraint::Length(rows),
     ])
     .areas(area);
     frame.render_widget(heading(state, top.width), top);
@@ -60,8 +66,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) -> usize {
     let above = detail(frame, state, right);
     let keys = format!("{}  ? help  q leave", state.tab.keys());
     frame.render_widget(Line::styled(keys.trim_start().to_owned(), style(Tone::Faint)), hint);
-    let (tone, words) = &state.word;
-    frame.render_widget(Line::styled(cut(words, usize::from(word.width)), style(*tone)), word);
+    frame.render_widget(Paragraph::new(words).style(style(*tone)), word);
     over(frame, state, area, hint);
     above
 }

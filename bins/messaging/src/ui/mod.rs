@@ -11,7 +11,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use crate::cli::{Failure, Shell, can_ask, object};
+use crate::cli::{Failure, Shell, before_end, can_ask, object};
 use ratatui::crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event as Input};
 use ratatui::crossterm::execute;
 use state::{Action, Event, State};
@@ -39,6 +39,10 @@ pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
     // `init` puts the terminal back on a panic too.
     let mut terminal = ratatui::init();
     take_pastes_whole();
+    before_end(|| {
+        let _ = execute!(std::io::stdout(), DisableBracketedPaste);
+        ratatui::restore();
+    });
     // Nor is what was typed before for this view.
     crate::cli::forget_typed();
     let result = go(shell, &mut terminal);

@@ -53,7 +53,7 @@ pub(crate) struct TeamCreate {
     pub(crate) label: String,
 }
 
-/// make the founding keys now, for a relay that lists who may found a team
+/// make this machine's keys now, and print its id for a relay that lists who may found a team
 #[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "prepare", example = "messaging team prepare")]
 pub(crate) struct TeamPrepare {}
@@ -95,7 +95,7 @@ pub(crate) struct TeamJoin {
     pub(crate) label: Option<String>,
 }
 
-/// make keys for this machine and print the card an admin adds
+/// join without a ticket: make this machine's keys and print the card that an admin adds
 #[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "pair", example = "messaging team pair messaging-team.… --person bob --label desk")]
 pub(crate) struct TeamPair {
@@ -110,7 +110,7 @@ pub(crate) struct TeamPair {
     pub(crate) label: String,
 }
 
-/// admit a machine by its card
+/// add a machine by the card it printed
 #[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "add", example = "messaging team add messaging-admit.…")]
 pub(crate) struct TeamAdd {
@@ -119,7 +119,7 @@ pub(crate) struct TeamAdd {
     pub(crate) card: String,
 }
 
-/// take up the membership an admin added
+/// join with the keys that an admin added
 #[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "claim", example = "messaging team claim")]
 pub(crate) struct TeamClaim {}
@@ -134,7 +134,7 @@ pub(crate) struct TeamPairCancel {}
 #[argh(subcommand, name = "info", example = "messaging team info")]
 pub(crate) struct TeamInfo {}
 
-/// remove a machine for ever
+/// remove a machine from the team for good
 #[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,
@@ -145,7 +145,7 @@ pub(crate) struct TeamRemove {
     /// a machine id, or person@label
     #[argh(positional)]
     pub(crate) machine: String,
-    /// do not ask (without a terminal nobody is asked)
+    /// do not ask (a script must say this: without a terminal nobody can be asked)
     #[argh(switch)]
     pub(crate) yes: bool,
 }
