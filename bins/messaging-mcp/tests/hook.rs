@@ -170,7 +170,11 @@ fn nothing_is_said_without_a_server_or_a_daemon() {
 #[test]
 fn the_configuration_is_what_the_agents_read() {
     for agent in ["claude-code", "codex"] {
-        let output = Command::new(program()).args(["hook", agent, "--print-config"]).output().unwrap();
+        let output = Command::new(program())
+            .args(["hook", agent, "--print-config"])
+            .env_remove("MESSAGING_HOME")
+            .output()
+            .unwrap();
         let config: Value = serde_json::from_slice(&output.stdout).unwrap();
         for event in ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"] {
             let hook = &config["hooks"][event][0]["hooks"][0];
@@ -181,8 +185,53 @@ fn the_configuration_is_what_the_agents_read() {
             );
         }
     }
+    // The agent starts its hooks in an environment of its own.
+    let named = |command: &mut Command| {
+        let config: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+        config["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap().to_owned()
+    };
+    let arguments = ["hook", "codex", "--print-config"];
+    let command = named(Command::new(program()).args(arguments).args(["--home", "/srv/al b"]));
+    assert!(command.ends_with("messaging hook codex --home '/srv/al b'"), "{command}");
+    let command = named(Command::new(program()).args(arguments).env("MESSAGING_HOME", "/srv/al"));
+    assert!(command.ends_with("messaging hook codex --home /srv/al"), "{command}");
     let wrong = Command::new(program()).args(["hook", "other"]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
+}
+
+/// An agent that leaves its side open, or says nothing at all, is not waited for.
+#[test]
+fn an_input_without_an_end_holds_nobody_up() {
+    let mut world = World::new();
+    world.pair();
+    let mut bob = Mcp::start(&world.path("bob"), &[]);
+    bob.ok("inbox", json!({}));
+    let mut alice = Agent::new(&world, "alice", "agent");
+    alice.call("session.update", json!({})).unwrap();
+    let id = alice.send("bob/mcp", "look at this", "one");
+    alice.wait_stage(&id, "delivered");
+    for (said, told) in [
+        ("", false),
+        ("{\"hook_event_name\": \"Sto", false),
+        (r#"{"hook_event_name": "UserPromptSubmit"}"#, true),
+    ] {
+        let home = world.path("bob");
+        let mut child = Command::new(program())
+            .args(["hook", "codex", "--home"])
+            .arg(&home)
+            .env("XDG_STATE_HOME", home.with_extension("state"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(said.as_bytes()).unwrap();
+        world::wait("its end", || child.try_wait().unwrap());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{said}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap().contains(&id), told, "{said}");
+        drop(stdin);
+    }
 }
 
 /// A script waits for mail, and gets it whenever it came.

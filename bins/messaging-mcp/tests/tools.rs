@@ -216,6 +216,21 @@ fn contacts_say_what_reaches_whom() {
     assert_eq!(me["relay"], "connected");
 }
 
+/// §8.3: a terminal takes no task, and an agent is told so before anything is sent.
+#[test]
+fn a_task_to_a_terminal_is_refused_before_it_is_sent() {
+    let (world, mut alice, _bob) = pair(&[]);
+    world.cli_json("bob", &["inbox"]);
+    world.until_contact("alice", "bob/cli@desk");
+    for to in ["bob/cli", "bob/cli@desk"] {
+        let refused = alice.tool("send", json!({"to": to, "text": "build it", "ask": true}));
+        assert_eq!(refused.code(), "refused");
+        assert!(refused.document["error"]["message"].as_str().unwrap().contains("takes no tasks"));
+    }
+    assert_eq!(alice.ok("tasks", json!({}))["total"], 0);
+    assert_eq!(alice.send(json!({"to": "bob/cli", "text": "please build it"}))["stage"], "accepted");
+}
+
 #[test]
 fn files_travel_and_land_privately() {
     let (world, mut alice, mut bob) = pair(&[]);

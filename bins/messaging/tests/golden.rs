@@ -136,7 +136,7 @@ fn before_a_team(album: &mut Album, world: &World) {
         Path::new("/var/lib/alice"),
         &["service", "show", "--kind", "launchd"],
     );
-    album.shot("hook", &solo, &["hook", "claude-code", "--print-config"]);
+    album.shot("hook", Path::new("/var/lib/alice"), &["hook", "claude-code", "--print-config"]);
     album.folder = folder;
     album.shot("hook-by-hand", &solo, &["hook", "codex"]);
     album.shot("hook-unknown", &solo, &["hook", "emacs", "--print-config"]);

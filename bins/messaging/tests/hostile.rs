@@ -239,7 +239,7 @@ fn a_removed_machine_is_told_and_refused() {
 fn a_removed_daemon_knows_it() {
     let mut world = World::new();
     world.pair();
-    world.cli_json("alice", &["team", "remove", "bob@desk"]);
+    world.cli_json("alice", &["team", "remove", "bob@desk", "--yes"]);
     wait("bob's machine to see its removal", || {
         let device = world.cli_json("bob", &["identity", "show"]);
         (device["binding"] == "removed").then_some(())

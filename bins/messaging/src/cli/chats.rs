@@ -49,9 +49,15 @@ pub(super) fn line(shell: &mut Shell, args: &Send, text: Option<String>) -> Resu
             None => (GOOD, "written", "in your own notes"),
         };
         let id = line.text("id");
-        format!("{style}{state}{style:#} {FAINT}{id}{FAINT:#}: {meaning}.\n{FAINT}Follow it: messaging chat {}{FAINT:#}", output::clean(&args.to))
+        format!("{style}{state}{style:#} {FAINT}{id}{FAINT:#}: {meaning}.\n{FAINT}Follow it: messaging chat {}{FAINT:#}", quoted(&args.to))
     });
     Ok(())
+}
+
+/// A conversation's address as a shell takes it: an unquoted `#` begins a comment.
+fn quoted(to: &str) -> String {
+    let to = output::clean(to);
+    if to.starts_with('#') { format!("\"{to}\"") } else { to }
 }
 
 pub(super) fn list(shell: &mut Shell) -> Result<(), Failure> {
@@ -111,12 +117,18 @@ pub(super) fn run(shell: &mut Shell, verb: ChatVerb) -> Result<(), Failure> {
                 }
                 let text = if shell.out.is_json() { None } else { text_of(shell, &event)? };
                 shell.out.result(&event, || {
+                    let what = match event.text("change") {
+                        "line" => "wrote",
+                        "state" => "has news of a line's delivery",
+                        "channel" => "changed the channel",
+                        "deleted" => "ended the channel here",
+                        other => other,
+                    };
                     let lead = format!(
-                        "{}  {}  {}  {}",
+                        "{}  {}  {} {what}",
                         event.int("seq").unwrap_or_default(),
                         output::clean(event.text("conversation")),
-                        event.text("change"),
-                        output::clean(event.text("person"))
+                        output::clean(event.text("person")),
                     );
                     text.map_or_else(|| lead.clone(), |text| output::said(&format!("{lead}  "), &text))
                 });
@@ -155,9 +167,6 @@ pub(super) fn channel(shell: &mut Shell, verb: ChannelVerb) -> Result<(), Failur
         ChannelVerb::Leave(args) => shell.call("channel.leave", object([("name", string(&args.name))])),
     };
     let result = done.map_err(|failure| match failure.text.as_str() {
-        "a channel has this name here" => {
-            failure.with_remedy("pick another name, or `messaging channel invite` to it.")
-        }
         "they are members already" => failure.with_remedy("nothing: they read and write there."),
         "a person is no member" => failure.with_remedy("nothing: they are not in the channel."),
         _ => failure,

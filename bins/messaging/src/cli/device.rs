@@ -41,7 +41,7 @@ pub(super) fn contact(shell: &mut Shell, args: &Contact) -> Result<(), Failure> 
 fn hosted(shell: &mut Shell, method: &str, params: Value) -> Result<(), Failure> {
     let result = shell.call(method, params).map_err(|failure| match failure.code.as_str() {
         "invalid_state" => {
-            failure.with_remedy("this home is of a team, not of a hosted realm; see `messaging team --help`.")
+            failure.with_remedy("this home is in a team, whose machines `messaging team` manages.")
         }
         "invalid_request" if method == "contact.request" => {
             failure.with_remedy("in a team, everybody is a member: see `messaging people`.")

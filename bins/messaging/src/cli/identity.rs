@@ -19,9 +19,13 @@ pub(super) fn run(shell: &mut Shell, verb: IdentityVerb) -> Result<(), Failure> 
                             "{STRONG}{}@{}{STRONG:#}, {}",
                             output::clean(person),
                             output::clean(device.text("label")),
-                            device.text("binding")
+                            match device.text("binding") {
+                                "bound" => "a member of the team",
+                                "removed" => "removed from the team",
+                                other => other,
+                            }
                         ),
-                        None => format!("Of no team yet, {}", device.text("binding")),
+                        None => "This machine is in no team yet.".to_owned(),
                     };
                     format!("{member}\nMachine  {id}")
                 }

@@ -5,23 +5,38 @@ const FIELDS: &[(&str, &str)] = &[
     ("answer", "answer once, always, decline or block."),
     ("ask", "--ask takes open, request or no."),
     ("agentMail", "--agent-mail takes open or blocked."),
+    ("channel", "name the channel as \"#<name>\", as `messaging chats` lists it."),
     ("chat", "--chat takes open, muted or blocked."),
+    ("clientId", "--key takes 1 to 128 characters."),
     (
         "conversation",
         "name it dm:<person>, channel:<name> or agent:<person>/<agent>, as `messaging chats` lists it.",
     ),
+    ("before", "--before takes what `earlier:` showed."),
     ("id", "copy the id whole from a list: 26 letters and digits that begin with 01."),
+    ("idempotencyKey", "--key takes 1 to 128 characters."),
     ("inviteId", "copy the invite's id whole from `messaging team info`."),
     ("label", "a label is lower-case letters, digits and dashes, such as laptop."),
+    ("limit", "--limit takes a whole number from 1 to 100."),
     ("machine", "name the machine as person@label, or copy its id from `messaging team info`."),
     ("name", "use lower-case letters, digits and dashes, such as build."),
+    ("parts", "say something, in at most 32 parts: a text and up to 31 files."),
     ("person", "a person is lower-case letters, digits and dashes, such as alice."),
+    ("persons", "name 1 to 31 persons, each as lower-case letters, digits and dashes, such as alice."),
     ("query", "search for one word or more."),
     ("relay", "a relay is wss://<host>, or ws://127.0.0.1:<port> on this machine."),
+    ("reason", "--reason takes a text of 1 to 2000 characters."),
     ("replyTo", "copy the id whole from `messaging inbox`."),
     ("role", "a role is admin or member."),
     ("taskId", "copy the id whole from `messaging tasks`."),
+    ("text", "write a line of 1 to 8000 characters."),
+    (
+        "thread",
+        "copy the id whole from `/ids` in `messaging chat`, or from `messaging read --with … --json`.",
+    ),
     ("ticket", "copy the ticket whole: it begins with messaging1. and has no spaces."),
+    ("ttlMs", "--ttl takes hours, from 1 to 168 (a week)."),
+    ("upTo", "--up-to takes the number of a line, as `messaging read --with … --json` has it (`seq`)."),
     ("to", "name an agent as <person>/<agent>, a person as <person>, a channel as \"#<channel>\"."),
 ];
 
@@ -54,7 +69,60 @@ const STATES: &[(&str, &str)] = &[
     ),
 ];
 
+/// What else the daemon says where the code's own step would not help, and what then does.
+const SAYINGS: &[(&str, &str)] = &[
+    ("a channel has this name here", "pick another name, or `messaging channel invite` people to it."),
+    ("use channel.leave for oneself", "run `messaging channel leave <name>`."),
+    ("the channel would be too large", "a channel holds 32 people: make a second one."),
+    (
+        "this machine holds the most channels allowed",
+        "leave a channel you no longer use, with `messaging channel leave`.",
+    ),
+    ("message needs a state", "add --state, such as --state working."),
+    ("a request to an agent takes no such answer", "answer once, always, decline or block."),
+    ("was used with other params", "give this call a --key of its own."),
+    ("the key was used for another line", "give this line a --key of its own."),
+    (
+        "only the executor's session updates a task",
+        "leave it to the agent that was asked; `messaging task cancel` asks it to stop.",
+    ),
+    (
+        "only the requester's session cancels a task",
+        "only who asked can cancel it; to end it yourself use `messaging task update --state rejected`.",
+    ),
+    ("the task has ended", "ask anew with `messaging send … --task`."),
+    ("a snapshot is made or held", "run `messaging daemon snapshot --done`, then this again."),
+    (
+        "only the creator and team admins remove members",
+        "ask whoever made the channel, or an admin of the team.",
+    ),
+    ("another machine of the person has this label", "pick another --label."),
+    ("the team has no such person", "run `messaging people <part of the name>`."),
+    ("the realm knows no such person", "run `messaging people <part of the name>`."),
+    ("this machine has no session of this agent", "run `messaging agents` for those of this machine."),
+    ("this person is in no such channel", "run `messaging chats` for the channels you are in."),
+    ("the session has no such item", "copy the id whole from `messaging inbox --all` or `messaging sent`."),
+    ("the session has no such task", "copy the id whole from `messaging tasks`."),
+    (
+        "nothing is held under this id",
+        "run `messaging requests` for what waits; it may have expired or been answered.",
+    ),
+    ("no such thread", "answer a line of this conversation: /ids in `messaging chat` shows their ids."),
+    (
+        "no current member has this machine id",
+        "run `messaging team info` and name the machine as person@label.",
+    ),
+    ("only an admin changes the team", "ask an admin: `messaging team info` shows who is one."),
+    ("last admin", "make another machine an admin first: `messaging team role <person@label> admin`."),
+    ("not a method of this socket", "run it as the user who owns the daemon: agents may not do this."),
+];
+
 const KEYS: &str = "put identity.json back from a backup, or replace this machine: docs/backup.md.";
+
+/// The step for a message that says more than its code.
+pub(super) fn saying(message: &str) -> Option<&'static str> {
+    SAYINGS.iter().find(|(part, _)| message.contains(part)).map(|(_, step)| *step)
+}
 
 /// The step for a message about the state of the home.
 pub(super) fn state(message: &str) -> Option<&'static str> {
@@ -85,9 +153,9 @@ mod tests {
 
     #[test]
     fn a_field_is_found_where_it_stands() {
-        assert!(field("relay is not what the method takes").unwrap().starts_with("a relay is wss://"));
-        assert!(field("subject.person is not what the method takes").unwrap().starts_with("a person is"));
-        assert!(field("state[0] is not what the method takes").is_some());
+        assert!(field("relay is missing or not of its form").unwrap().starts_with("a relay is wss://"));
+        assert!(field("subject.person is missing or not of its form").unwrap().starts_with("a person is"));
+        assert!(field("state[0] is missing or not of its form").is_some());
         assert_eq!(field("they are members already"), None);
         assert_eq!(field("the line is longer than a line may be"), None);
     }

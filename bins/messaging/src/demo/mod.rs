@@ -15,7 +15,6 @@ pub(crate) fn run(shell: &Shell, args: &Demo) -> Result<(), Failure> {
         .prefix("messaging-demo-")
         .tempdir()
         .map_err(|_| Failure::new("internal", "no temporary folder can be made"))?;
-    timeline.note("starting a relay and two daemons on this machine");
     let mut world = World::new(folder.path());
     let (processes, path) = (world.processes(), folder.path().to_owned());
     before_end(move || {
@@ -25,6 +24,7 @@ pub(crate) fn run(shell: &Shell, args: &Demo) -> Result<(), Failure> {
         let _ = std::fs::remove_dir_all(path);
         std::mem::forget(processes);
     });
+    timeline.note("starting a relay and two daemons on this machine");
     world.start()?;
     let told = story::tell(&world, &timeline);
     if args.keep && told.is_ok() {

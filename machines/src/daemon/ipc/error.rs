@@ -33,7 +33,7 @@ impl RpcError {
         let text = if path.is_empty() {
             Cow::Borrowed("the params hold a member the method does not take")
         } else {
-            Cow::Owned(format!("{path} is not what the method takes"))
+            Cow::Owned(format!("{path} is missing or not of its form"))
         };
         let field = (!path.is_empty()).then(|| path.to_owned());
         Self { number: -32602, code: Code::InvalidRequest, text, field, retry_after_ms: None }

@@ -65,7 +65,7 @@ pub(crate) struct TeamInvite {
     /// the person the machine belongs to
     #[argh(positional)]
     pub(crate) person: String,
-    /// hours until the ticket expires (default 168)
+    /// hours until the ticket expires, 1 to 168 (default 168)
     #[argh(option, default = "168")]
     pub(crate) ttl: u64,
 }

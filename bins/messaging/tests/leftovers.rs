@@ -1,0 +1,103 @@
+//! What is left when something ends before its time: a demonstration by Ctrl-C, and an agent whose daemon goes away. And what a
+//! script must say before a machine is removed.
+
+#![allow(clippy::unwrap_used)]
+
+#[allow(dead_code)]
+mod terminal;
+mod world;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use terminal::Terminal;
+use world::{PATIENCE, PROGRAM, World, wait};
+
+/// The processes whose command line names a folder.
+fn running_in(folder: &Path) -> Vec<String> {
+    let folder = folder.to_str().unwrap();
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let words = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    words
+        .map(|words| String::from_utf8_lossy(&words).replace('\0', " "))
+        .filter(|words| words.contains(folder))
+        .collect()
+}
+
+#[test]
+fn an_ended_demonstration_leaves_nothing_behind() {
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
+        // At the start, and in the middle of the story.
+        for moment in ["starting a relay", "founded the team"] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut demo = Command::new(PROGRAM)
+                .arg("demo")
+                .env("TMPDIR", folder.path())
+                .env_remove("MESSAGING_HOME")
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+            lines.find(|line| line.as_ref().unwrap().contains(moment)).unwrap().unwrap();
+            let pid = rustix::process::Pid::from_child(&demo);
+            rustix::process::kill_process(pid, signal).unwrap();
+            lines.for_each(drop);
+            let ended = demo.wait_with_output().unwrap();
+            let expected = if signal == rustix::process::Signal::INT { 130 } else { 143 };
+            assert_eq!(ended.status.code(), Some(expected), "{moment}");
+            assert_eq!(String::from_utf8(ended.stderr).unwrap(), "", "no error is shown");
+            let left: Vec<_> =
+                std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+            assert!(left.is_empty(), "{moment}: {left:?}");
+            wait("its processes to be gone", || running_in(folder.path()).is_empty().then_some(()));
+        }
+    }
+}
+
+#[test]
+fn an_echo_outlives_its_daemon() {
+    let mut world = World::new();
+    world.pair();
+    world.cli_json("bob", &["grant", "alice", "--ask", "open", "--yes"]);
+    let mut command = Command::new(PROGRAM);
+    command.arg("--home").arg(world.path("bob")).arg("echo").env_remove("MESSAGING_HOME");
+    let mut echo = Terminal::start(&mut command);
+    echo.expect("answers every message", PATIENCE);
+    world.kill_daemon("bob");
+    echo.expect("Next: run `messaging daemon start`.", PATIENCE);
+    world.start_daemon("bob");
+    echo.expect("The daemon is back.", PATIENCE);
+    world.until_contact("alice", "bob/echo@desk");
+    world.cli_json("alice", &["send", "bob/echo", "Still there?", "--wait", "60"]);
+    echo.expect("answered", PATIENCE);
+    wait("the answer", || {
+        let list = world.cli_json("alice", &["inbox"]);
+        (list["items"][0]["preview"] == "You said: Still there?").then_some(())
+    });
+    echo.interrupt();
+    let (text, status) = echo.finish(PATIENCE);
+    assert_eq!(status, Some(130), "{text}");
+}
+
+#[test]
+fn a_script_says_that_it_means_to_remove_a_machine() {
+    let mut world = World::new();
+    world.pair();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.arg("--home").arg(world.path("alice")).args(words).stdin(Stdio::null());
+        command.output().unwrap()
+    };
+    let refused = run(&["team", "remove", "bob@desk"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.ends_with("Next: add --yes.\n"), "{said}");
+    assert!(
+        run(&["--json", "team", "remove", "bob@desk"]).stdout.starts_with(b"{\"error\":{\"code\":\"usage\"")
+    );
+    let info = world.cli_json("alice", &["team", "info"]);
+    assert_eq!(info["members"].as_array().unwrap().len(), 2, "nobody was removed");
+    assert!(run(&["team", "remove", "bob@desk", "--yes"]).status.success());
+}
