@@ -103,10 +103,10 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> ExitCode {
             "Stores and forwards sealed envelopes for teams. It never sees what a message says.",
             FLAGS,
             "\nEach flag has an environment form: --queue-rows is MESSAGING_RELAY_QUEUE_ROWS; repeated values are \
-             separated by commas; a flag wins.\n\nExamples:\n  messaging relay\n  messaging relay --listen \
-             127.0.0.1:8787 --relay-id wss://relay.example --db /var/lib/messaging/relay.db --metrics \
-             127.0.0.1:9100\n  messaging relay --listen 0.0.0.0:443 --relay-id wss://relay.example --tls-cert \
-             fullchain.pem --tls-key privkey.pem\n\nExit: 0 stopped, 1 start refused, 2 flags, 70 internal error, 78 store refused.\n",
+             separated by commas; a flag wins.\n\nExamples:\n  messaging relay\n  messaging relay \
+             --relay-id wss://relay.example --metrics 127.0.0.1:9100 \\\n      --db /var/lib/messaging/relay.db\n  messaging \
+             relay --listen 0.0.0.0:443 --relay-id wss://relay.example \\\n      --tls-cert fullchain.pem --tls-key \
+             privkey.pem\n\nExit: 0 stopped, 1 start refused, 2 flags, 70 internal error, 78 store refused.\n",
         )));
         return ended(ExitCode::SUCCESS);
     }

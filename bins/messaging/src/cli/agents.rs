@@ -62,15 +62,17 @@ pub(super) fn people(shell: &mut Shell, args: People) -> Result<(), Failure> {
 }
 
 pub(super) fn person(shell: &mut Shell, args: Person) -> Result<(), Failure> {
-    let person = shell.call("people.get", object([("person", string(&args.person))])).map_err(|failure| {
-        if failure.code == "not_found" {
-            failure.with_remedy(
-                "run `messaging people <part of the name>`, or `messaging team info` for everybody.",
-            )
-        } else {
-            failure
-        }
-    })?;
+    let person =
+        shell.call("people.get", object([("person", string(&args.person))])).map_err(|mut failure| {
+            if failure.code == "not_found" {
+                "nobody in the team has this name".clone_into(&mut failure.text);
+                failure.with_remedy(
+                    "run `messaging people <part of the name>`, or `messaging team info` for everybody.",
+                )
+            } else {
+                failure
+            }
+        })?;
     let connected = super::mail::is_connected(shell)?;
     shell.out.result(&person, || {
         let mut text = format!(

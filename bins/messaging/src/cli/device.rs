@@ -39,8 +39,9 @@ pub(super) fn contact(shell: &mut Shell, args: &Contact) -> Result<(), Failure> 
 
 /// Calls the method; a refusal says which verbs a team has instead.
 fn hosted(shell: &mut Shell, method: &str, params: Value) -> Result<(), Failure> {
-    let result = shell.call(method, params).map_err(|failure| match failure.code.as_str() {
+    let result = shell.call(method, params).map_err(|mut failure| match failure.code.as_str() {
         "invalid_state" => {
+            "only a home with a hosted directory has this".clone_into(&mut failure.text);
             failure.with_remedy("this home is in a team, whose machines `messaging team` manages.")
         }
         "invalid_request" if method == "contact.request" => {

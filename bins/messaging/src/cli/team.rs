@@ -120,7 +120,7 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
             let done = shell.call("team.remove", object([("machine", string(&machine))]))?;
             shell.out.result(&done, || {
                 format!(
-                    "{} is removed for good. A new ticket brings its person back, on a new home.",
+                    "{} is removed for good. A new ticket brings its person back.",
                     output::clean(&args.machine)
                 )
             });

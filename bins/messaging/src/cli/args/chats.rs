@@ -14,7 +14,7 @@ pub(crate) struct Search {
     #[argh(positional)]
     pub(crate) query: String,
     /// only in dm:<person> or channel:<name>
-    #[argh(option)]
+    #[argh(option, arg_name = "conversation")]
     pub(crate) r#in: Option<String>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct ChatWith {
     #[argh(positional)]
     pub(crate) to: String,
     /// how many earlier lines to show (default 20)
-    #[argh(option, default = "20")]
+    #[argh(option, default = "20", arg_name = "n")]
     pub(crate) history: u64,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct ChatMarkRead {
     #[argh(positional)]
     pub(crate) room: String,
     /// up to this place (default: all of it)
-    #[argh(option)]
+    #[argh(option, arg_name = "n")]
     pub(crate) up_to: Option<u64>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct ChatMarkRead {
 )]
 pub(crate) struct ChatFollow {
     /// start after this change number
-    #[argh(option)]
+    #[argh(option, arg_name = "n")]
     pub(crate) since: Option<u64>,
 }
 

@@ -2,7 +2,7 @@
 
 use argh::{ArgsInfo, FromArgs};
 
-/// machines of a person in a hosted realm (a team's machines: `messaging team`)
+/// a person's machines with a hosted directory, which this build does not have (a team's machines: `messaging team`)
 #[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "device", example = "messaging device status\nmessaging device list")]
 pub(crate) struct Device {
@@ -22,7 +22,7 @@ pub(crate) enum DeviceVerb {
     LoginCancel(DeviceLoginCancel),
 }
 
-/// this machine's binding (works in a team too)
+/// this machine's id and whose it is (works in a team too)
 #[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "status", example = "messaging device status")]
 pub(crate) struct DeviceStatus {}
@@ -45,7 +45,7 @@ pub(crate) struct DeviceApprove {
     #[argh(positional)]
     pub(crate) link: String,
     /// the six digits the other machine shows
-    #[argh(option)]
+    #[argh(option, arg_name = "digits")]
     pub(crate) sas: String,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct DeviceLogin {}
 #[argh(subcommand, name = "login-cancel", example = "messaging device login-cancel")]
 pub(crate) struct DeviceLoginCancel {}
 
-/// erase yourself from the directory (hosted realms only)
+/// erase yourself from the directory (only with a hosted directory, which this build does not have)
 #[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "erase", example = "messaging erase")]
 pub(crate) struct Erase {}

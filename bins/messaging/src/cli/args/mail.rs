@@ -21,26 +21,26 @@ pub(crate) struct Send {
     #[argh(switch)]
     pub(crate) task: bool,
     /// attach a file; repeat for more
-    #[argh(option)]
+    #[argh(option, arg_name = "path")]
     pub(crate) file: Vec<PathBuf>,
     /// the message this answers
-    #[argh(option)]
+    #[argh(option, arg_name = "id")]
     pub(crate) reply_to: Option<String>,
     /// the task this continues
-    #[argh(option)]
+    #[argh(option, arg_name = "id")]
     pub(crate) task_id: Option<String>,
     /// the task of yours on whose behalf you ask
-    #[argh(option)]
+    #[argh(option, arg_name = "id")]
     pub(crate) on_behalf_of: Option<String>,
     /// a key that makes a repeated call send once
-    #[argh(option)]
+    #[argh(option, arg_name = "text")]
     pub(crate) key: Option<String>,
     /// do not wake a sleeping agent
     #[argh(switch)]
     pub(crate) no_wake: bool,
     /// wait for the agent to show up and for the message to be on its machine, at most this many seconds; the exit status is
     /// 1 when it was refused
-    #[argh(option)]
+    #[argh(option, arg_name = "seconds")]
     pub(crate) wait: Option<u64>,
 }
 
@@ -56,10 +56,10 @@ pub(crate) struct Inbox {
     #[argh(switch)]
     pub(crate) all: bool,
     /// at most this many (default 50)
-    #[argh(option, default = "50")]
+    #[argh(option, default = "50", arg_name = "n")]
     pub(crate) limit: u64,
     /// wait until something is unread, at most this many seconds
-    #[argh(option)]
+    #[argh(option, arg_name = "seconds")]
     pub(crate) wait: Option<u64>,
 }
 
@@ -75,16 +75,16 @@ pub(crate) struct Read {
     #[argh(positional)]
     pub(crate) id: Option<String>,
     /// dm:<person>, channel:<name> or agent:<person>/<agent>
-    #[argh(option)]
+    #[argh(option, arg_name = "conversation")]
     pub(crate) with: Option<String>,
     /// only what came before this cursor
-    #[argh(option)]
+    #[argh(option, arg_name = "cursor")]
     pub(crate) before: Option<String>,
     /// at most this many (default 50)
-    #[argh(option)]
+    #[argh(option, arg_name = "n")]
     pub(crate) limit: Option<u64>,
     /// write the message's files into this folder, over nothing that is there
-    #[argh(option)]
+    #[argh(option, arg_name = "folder")]
     pub(crate) save: Option<PathBuf>,
 }
 
@@ -157,10 +157,10 @@ pub(crate) struct TaskUpdate {
     #[argh(option)]
     pub(crate) state: Option<String>,
     /// a status text
-    #[argh(option)]
+    #[argh(option, arg_name = "text")]
     pub(crate) message: Option<String>,
     /// a file that is the result
-    #[argh(option)]
+    #[argh(option, arg_name = "path")]
     pub(crate) artifact: Option<PathBuf>,
 }
 
@@ -176,6 +176,6 @@ pub(crate) struct TaskCancel {
     #[argh(positional)]
     pub(crate) id: String,
     /// why
-    #[argh(option)]
+    #[argh(option, arg_name = "text")]
     pub(crate) reason: Option<String>,
 }

@@ -96,11 +96,12 @@ fn verb_at(words: &[String]) -> usize {
     error_code(2, "the arguments are wrong"),
     error_code(3, "no daemon of this release answers, or it refused its store"),
     error_code(4, "you answered no"),
-    error_code(130, "interrupted")
+    error_code(130, "interrupted (Ctrl-C)"),
+    error_code(143, "ended by SIGTERM")
 )]
 pub(crate) struct Cli {
     /// act as this terminal session instead of `cli`
-    #[argh(option)]
+    #[argh(option, arg_name = "name")]
     pub(crate) r#as: Option<String>,
     #[argh(subcommand)]
     pub(crate) verb: Verb,

@@ -51,20 +51,20 @@ pub(crate) struct Grant {
     #[argh(positional)]
     pub(crate) subject: String,
     /// lines from them: open, muted or blocked
-    #[argh(option)]
+    #[argh(option, arg_name = "level")]
     pub(crate) chat: Option<String>,
     /// lines from their agents: open or blocked
-    #[argh(option)]
+    #[argh(option, arg_name = "level")]
     pub(crate) agent_mail: Option<String>,
     /// mail and tasks to your agents: open, request or no
-    #[argh(option)]
+    #[argh(option, arg_name = "level")]
     pub(crate) ask: Option<String>,
     /// run their requests with your agents' own permissions, for this many days; alone, as long as the
     /// daemon allows (needs --ask open)
-    #[argh(option)]
+    #[argh(option, arg_name = "days")]
     pub(crate) trust: Option<String>,
     /// whether people find you by email: yes or no (only on yourself)
-    #[argh(option)]
+    #[argh(option, arg_name = "answer")]
     pub(crate) discoverable: Option<String>,
     /// back to the defaults
     #[argh(switch)]
@@ -83,7 +83,7 @@ pub(crate) struct Requests {
     pub(crate) answer: bool,
 }
 
-/// whether your signed contact card went to a person (hosted realms only)
+/// whether your signed contact card went to a person (only with a hosted directory, which this build does not have)
 #[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "card", example = "messaging card bob")]
 pub(crate) struct Card {
@@ -92,7 +92,7 @@ pub(crate) struct Card {
     pub(crate) person: String,
 }
 
-/// ask a person of another organisation to accept messages from you (hosted realms only)
+/// ask a person of another organisation to accept messages from you (only with a hosted directory, which this build does not have)
 #[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,
@@ -113,7 +113,8 @@ pub(crate) struct Contact {
 #[argh(
     subcommand,
     name = "answer",
-    example = "messaging answer 01M7… once\nmessaging answer 01M7… always --yes"
+    example = "messaging answer 01M7… once\nmessaging answer 01M7… always --yes",
+    note = "`once` and `always` let the request through, and the agent is told to treat it with care (it is \"guarded\"): only `messaging grant <person> --ask open --trust` lets somebody's requests run with your agents' own permissions."
 )]
 pub(crate) struct Answer {
     /// the request's id (`messaging requests` lists them)
@@ -147,7 +148,7 @@ pub(crate) struct Agent {
     #[argh(positional)]
     pub(crate) name: String,
     /// one conversation of it: agent:<person>/<agent>
-    #[argh(option)]
+    #[argh(option, arg_name = "conversation")]
     pub(crate) with: Option<String>,
 }
 

@@ -35,7 +35,7 @@ pub(crate) enum DaemonVerb {
 #[argh(subcommand, name = "start", example = "messaging daemon start\nmessaging daemon start --wait 60000")]
 pub(crate) struct DaemonStart {
     /// how long to wait until it serves, in milliseconds (default 10000)
-    #[argh(option, default = "10_000")]
+    #[argh(option, default = "10_000", arg_name = "ms")]
     pub(crate) wait: u64,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct Doctor {}
 )]
 pub(crate) struct Log {
     /// how many lines (default 40)
-    #[argh(option, default = "40")]
+    #[argh(option, default = "40", arg_name = "n")]
     pub(crate) lines: usize,
     /// only lines as serious as this: error, warn, info or debug
     #[argh(option, default = "String::from(\"debug\")")]
@@ -149,7 +149,7 @@ pub(crate) struct ServiceUninstall {}
 #[argh(subcommand, name = "show", example = "messaging service show\nmessaging service show --kind launchd")]
 pub(crate) struct ServiceShow {
     /// systemd or launchd (default: what this system has)
-    #[argh(option)]
+    #[argh(option, arg_name = "name")]
     pub(crate) kind: Option<String>,
 }
 

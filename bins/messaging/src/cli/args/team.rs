@@ -40,16 +40,16 @@ pub(crate) enum TeamVerb {
 )]
 pub(crate) struct TeamCreate {
     /// the relay: wss://host, or ws:// on this machine
-    #[argh(option)]
+    #[argh(option, arg_name = "url")]
     pub(crate) relay: String,
     /// what the team is called
     #[argh(option)]
     pub(crate) name: String,
     /// your name in the team: a to z, 0 to 9 and -
-    #[argh(option)]
+    #[argh(option, arg_name = "name")]
     pub(crate) person: String,
     /// this machine's name
-    #[argh(option)]
+    #[argh(option, arg_name = "name")]
     pub(crate) label: String,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct TeamInvite {
     #[argh(positional)]
     pub(crate) person: String,
     /// hours until the ticket expires, 1 to 168 (default 168)
-    #[argh(option, default = "168")]
+    #[argh(option, default = "168", arg_name = "hours")]
     pub(crate) ttl: u64,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct TeamJoin {
     #[argh(positional)]
     pub(crate) ticket: String,
     /// this machine's name (default: its host name)
-    #[argh(option)]
+    #[argh(option, arg_name = "name")]
     pub(crate) label: Option<String>,
 }
 
@@ -103,10 +103,10 @@ pub(crate) struct TeamPair {
     #[argh(positional)]
     pub(crate) card: String,
     /// the person this machine belongs to
-    #[argh(option)]
+    #[argh(option, arg_name = "name")]
     pub(crate) person: String,
     /// this machine's name
-    #[argh(option)]
+    #[argh(option, arg_name = "name")]
     pub(crate) label: String,
 }
 
@@ -194,14 +194,14 @@ pub(crate) struct IdentityRotateEnc {}
 #[argh(subcommand, name = "migrate", example = "messaging identity migrate --to file")]
 pub(crate) struct IdentityMigrate {
     /// file or keychain
-    #[argh(option)]
+    #[argh(option, arg_name = "store")]
     pub(crate) to: String,
     /// have the keychain ask on every read
     #[argh(switch)]
     pub(crate) prompt: bool,
 }
 
-/// replace this machine's keys after they were lost (hosted realms only)
+/// replace this machine's keys after they were lost (only with a hosted directory, which this build does not have)
 #[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "replace", example = "messaging identity replace")]
 pub(crate) struct IdentityReplace {}

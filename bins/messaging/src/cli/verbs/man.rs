@@ -12,7 +12,8 @@ const STATUSES: &[(&str, &str)] = &[
     ("2", "the arguments are wrong, or a question could not be asked and --yes was not given"),
     ("3", "no daemon of this release answers, or it refused its store"),
     ("4", "you answered no"),
-    ("130", "interrupted"),
+    ("130", "interrupted (Ctrl-C)"),
+    ("143", "ended by SIGTERM"),
 ];
 
 /// Every page.
