@@ -89,7 +89,7 @@ pub(crate) struct ChatFollow {
     pub(crate) since: Option<u64>,
 }
 
-/// create, extend, leave or prune a channel
+/// create a channel, invite people to it, remove them, or leave it
 #[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,

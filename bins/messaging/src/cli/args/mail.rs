@@ -17,7 +17,7 @@ pub(crate) struct Send {
     /// the text, or - to read it from standard input
     #[argh(positional)]
     pub(crate) text: Option<String>,
-    /// ask for a task instead of sending a message
+    /// give the agent a task instead of a message
     #[argh(switch)]
     pub(crate) task: bool,
     /// attach a file; repeat for more
@@ -29,7 +29,7 @@ pub(crate) struct Send {
     /// the task this continues
     #[argh(option, arg_name = "id")]
     pub(crate) task_id: Option<String>,
-    /// the task of yours on whose behalf you ask
+    /// a task you were given, of which this is a part
     #[argh(option, arg_name = "id")]
     pub(crate) on_behalf_of: Option<String>,
     /// a key that makes a repeated call send once
@@ -44,7 +44,7 @@ pub(crate) struct Send {
     pub(crate) wait: Option<u64>,
 }
 
-/// mail and task requests to this terminal, unread ones first shown
+/// messages and task requests to this terminal: the unread ones, with --all the others too
 #[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,
@@ -92,7 +92,7 @@ pub(crate) struct Read {
 #[derive(ArgsInfo, FromArgs)]
 #[argh(subcommand, name = "sent", example = "messaging sent\nmessaging sent 01M7Q5F6K8FS28ZVG7YPT2PQY9")]
 pub(crate) struct Sent {
-    /// the envelope's id, as `send` printed it
+    /// the id that `send` printed, or a task's
     #[argh(positional)]
     pub(crate) id: Option<String>,
 }

@@ -152,7 +152,7 @@ pub(crate) struct Agent {
     pub(crate) with: Option<String>,
 }
 
-/// what you were told about
+/// news for you: lines others wrote, requests, and what changed about your machines
 #[derive(ArgsInfo, FromArgs)]
 #[argh(
     subcommand,
