@@ -42,7 +42,7 @@ fn hosted(shell: &mut Shell, method: &str, params: Value) -> Result<(), Failure>
     let result = shell.call(method, params).map_err(|mut failure| match failure.code.as_str() {
         "invalid_state" => {
             "only a home with a hosted directory has this".clone_into(&mut failure.text);
-            failure.with_remedy("this home is in a team, whose machines `messaging team` manages.")
+            failure.with_remedy("use `messaging team`: it manages the machines of a team.")
         }
         "invalid_request" if method == "contact.request" => {
             failure.with_remedy("in a team, everybody is a member: see `messaging people`.")
