@@ -7,6 +7,7 @@ use super::outcome::{self, Outcome};
 use super::outgoing;
 use super::output::{self, FAINT, GOOD, STRONG, WAITING};
 use super::parts;
+use super::progress::Progress;
 use super::save;
 use super::shell::{Shell, text_or_stdin};
 use super::value::{Read, array, number, object, string};
@@ -65,6 +66,7 @@ pub(super) fn send(shell: &mut Shell, args: Send) -> Result<(), Failure> {
         check_takes_tasks(shell, &args.to)?;
     }
     let end = Instant::now() + Duration::from_secs(args.wait.unwrap_or_default());
+    let waiting = args.wait.map(|_| Progress::start("waiting for the agent"));
     let result = loop {
         match shell.call_keyed("msg.send", members.clone()) {
             // Refused before anything was stored; an agent that just started may not be known here yet.
@@ -74,6 +76,7 @@ pub(super) fn send(shell: &mut Shell, args: Send) -> Result<(), Failure> {
             other => break other?,
         }
     };
+    drop(waiting);
     let first = result.items("results").first().cloned().unwrap_or(Value::Null);
     let id = first.text("envelopeId");
     let outcome = match args.wait {
@@ -177,6 +180,7 @@ pub(super) fn inbox(shell: &mut Shell, args: &Inbox) -> Result<(), Failure> {
     let mut list = shell.call_keyed("inbox.list", params())?;
     if let Some(seconds) = args.wait {
         let end = Instant::now() + Duration::from_secs(seconds);
+        let _progress = Progress::start("waiting for mail");
         while list.int("unread").unwrap_or_default() == 0 {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {

@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::output::{self, BAD, FAINT, STRONG};
 use super::parts;
+use super::progress::Progress;
 use super::shell::Shell;
 use super::value::{Read, array, object, string};
 use serde_json::Value;
@@ -51,6 +52,7 @@ impl Outcome {
     ) -> Result<Self, Failure> {
         let key = shell.key()?;
         shell.call("events.subscribe", object([("key", string(&key))]))?;
+        let _progress = Progress::start("waiting for their machine");
         loop {
             let outcome = Self::look(shell, id, task)?;
             let left = end.saturating_duration_since(Instant::now());
