@@ -12,6 +12,7 @@ mod crash;
 mod hostile;
 mod identity;
 mod ipc;
+mod joining;
 mod link;
 mod roster;
 mod status;

@@ -78,6 +78,15 @@ fn hello_is_refused_for_the_first_thing_that_fails() {
         (Box::new(|n: &Nonce| hello(&stranger, n, now, team, RELAY)), Code::NotMember),
         (Box::new(|n: &Nonce| hello(removed, n, now, team, RELAY)), Code::NotMember),
     ];
+    // A key that is none, with a signature that some verifiers take.
+    let no_key = |_: &Nonce| Hello {
+        team,
+        machine: messaging_proto::key::MachineId([0; 32]),
+        ts: now,
+        sig: messaging_proto::key::Sig([0; 64]),
+    };
+    let cases = cases.into_iter().chain([(Box::new(no_key) as Make<'_>, Code::BadSignature)]);
+    let cases: Vec<_> = cases.collect();
     for (number, (make, code)) in cases.iter().enumerate() {
         let (conn, nonce) = world.open();
         let said = world.say(conn, &ClientOutbound::Hello(make(&nonce)));

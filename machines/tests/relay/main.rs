@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod apart;
+mod clock;
 mod connect;
 mod damage;
 mod delivery;

@@ -2,7 +2,7 @@
 
 use crate::support::{Client, Draft, World, counts, frames, nacks};
 use messaging_machines::relay::Config;
-use messaging_machines::relay::io::{ConnId, Count};
+use messaging_machines::relay::io::{ConnId, Count, Effect};
 use messaging_proto::Code;
 use messaging_proto::b64u;
 use messaging_proto::frame::{ClientOutbound, RelayFrame};
@@ -141,6 +141,26 @@ fn budgets_come_before_everything() {
     assert!(matches!(frames(&said, conn)[..], [RelayFrame::Error { code: Code::RateLimited, .. }]));
     world.pass(20_000);
     assert_eq!(refused(&mut world, conn, &env), Code::InvalidRequest);
+}
+
+/// Bytes are those of the message as it came, spaces included.
+#[test]
+fn a_budget_of_bytes_besides_that_of_frames() {
+    let clients = clients(1);
+    let mut config = Config::new(RELAY);
+    config.limits.bytes_per_minute = 60_000;
+    let mut world = World::team(config, &clients);
+    world.pass(60_000);
+    let conn = world.login(&clients[0]);
+    let padded = |bytes: usize| format!("{:bytes$}", r#"{"t":"ping"}"#);
+    let pong = |said: &[Effect]| matches!(frames(said, conn)[..], [RelayFrame::Pong { .. }]);
+    assert!(pong(&world.say_text(conn, padded(59_000).as_bytes())));
+    let said = world.say_text(conn, padded(1_001).as_bytes());
+    assert!(matches!(frames(&said, conn)[..], [RelayFrame::Error { code: Code::RateLimited, .. }]));
+    assert!(pong(&world.say_text(conn, padded(1_000).as_bytes())), "what did not fit took nothing");
+    assert!(!pong(&world.say_text(conn, padded(12).as_bytes())));
+    world.pass(12);
+    assert!(pong(&world.say_text(conn, padded(12).as_bytes())), "one byte a millisecond comes back");
 }
 
 #[test]
