@@ -122,7 +122,7 @@ impl Relay {
         }
         // §7.6 step 11.
         let size = text.len() as u64;
-        if let Some(full) = parts.queue.full(turn.txn, &self.config.limits, now, to, from, size)? {
+        if let Some(full) = parts.queue.full(turn.step, turn.txn, &self.config.limits, to, from, size)? {
             turn.out.push(Effect::Count(Count::QueueFull));
             self.log_full(turn, full);
             turn.refuse(conn, id, Code::RateLimited);

@@ -1,7 +1,8 @@
 //! How much waits for one recipient, and whether there is room for more.
 
 use super::{DEPTHS, Queue};
-use crate::relay::limits::Limits;
+use crate::machine::Step;
+use crate::relay::limits::{Bucket, Limits, Rate};
 use crate::relay::schema::{EXPIRY, ORDER, OrderRow, Seat, expiry_of, order_of, seat_prefix};
 use crate::store::{Range, StoreDown, Txn, prefix_end};
 use messaging_proto::time::Wall;
@@ -10,6 +11,10 @@ use std::ops::Bound;
 
 /// Rows read at once while counting.
 const PAGE: usize = 1_024;
+
+/// Rows counted again for senders who met a full queue: some hundredths of a processor. Beyond that they are refused until
+/// the purge comes by, within a second or so.
+pub(super) const RECOUNT: Rate = Rate { tokens: 100_000, period_ms: 1_000, burst: 200_000 };
 
 /// Which cap a `send` met (contract wire-core §7.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,18 +93,23 @@ impl Queue {
     /// The cap that one more envelope of `size` bytes would pass, if any.
     ///
     /// Caps count unexpired envelopes. The recipient's own are exact at any time; the caps of the whole queue also
-    /// count what has ended in the last moments, until the purge comes by.
+    /// count what has ended in the last moments, until the purge comes by; so do the recipient's own for a while, when very
+    /// many are asked for again and again.
     pub(in crate::relay) fn full(
         &mut self,
+        step: &Step,
         txn: &Txn<'_>,
         limits: &Limits,
-        now: Wall,
         to: Seat,
         from: Seat,
         size: u64,
     ) -> Result<Option<Full>, StoreDown> {
-        if let Some(full) = self.depth(txn, to)?.over(limits, from, size)
+        let now = step.wall;
+        let depth = self.depth(txn, to)?;
+        let rows = depth.rows;
+        if let Some(full) = depth.over(limits, from, size)
             && (!self.behind(txn, now)?
+                || !self.recounts(step, rows)
                 || Depth::count(txn, to, Some(now))?.over(limits, from, size).is_some())
         {
             return Ok(Some(full));
@@ -123,6 +133,17 @@ impl Queue {
             self.depths.insert(to, Depth::count(txn, to, None)?);
         }
         self.depths.get(&to).ok_or(StoreDown)
+    }
+
+    /// Whether so many rows may be counted now; they are paid for then.
+    fn recounts(&mut self, step: &Step, rows: u64) -> bool {
+        let bucket = self.recounts.get_or_insert_with(|| Bucket::new(&RECOUNT, step.mono));
+        let cost = rows.min(RECOUNT.burst);
+        let paid = bucket.wait_ms(&RECOUNT, step.mono, cost) == 0;
+        if paid {
+            bucket.take(&RECOUNT, step.mono, cost);
+        }
+        paid
     }
 
     /// Whether something has ended that the purge has not come by.

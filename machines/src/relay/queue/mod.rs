@@ -21,6 +21,7 @@ use super::schema::{
     seen_key,
 };
 use crate::machine::Step;
+use crate::relay::limits::Bucket;
 use crate::store::{StoreDown, Txn};
 use depth::Depth;
 use messaging_proto::limits::CLOCK_SKEW_MS;
@@ -64,6 +65,8 @@ pub(super) enum Lookup {
 pub(super) struct Queue {
     counts: QueueCounts,
     depths: BTreeMap<Seat, Depth>,
+    /// What pays for counting them again.
+    recounts: Option<Bucket>,
     /// Removed machines whose envelopes are not all gone.
     sweeping: BTreeSet<Seat>,
     /// Rows of `relay.expiry` before this one have no queued envelope any more.
@@ -91,6 +94,7 @@ impl Queue {
         Ok(Self {
             counts,
             depths: BTreeMap::new(),
+            recounts: None,
             sweep_at: (!sweeping.is_empty()).then_some(step.mono),
             sweeping,
             passed: expiry_start(counts.purged),

@@ -163,7 +163,7 @@ fn caps_of_a_recipient_are_exact_while_the_purge_is_behind() {
         bench.put(1, 2, if number < 1_499 { 2_000_000 } else { 5_000_000 });
     }
     let full = |bench: &mut Bench, from| {
-        bench.step(|queue, step, txn| queue.full(txn, &limits, step.wall, Seat(1), Seat(from), 2)).0
+        bench.step(|queue, step, txn| queue.full(step, txn, &limits, Seat(1), Seat(from), 2)).0
     };
     assert_eq!(full(&mut bench, 2), Some(Full::Sender));
     assert_eq!(full(&mut bench, 3), None);
@@ -174,6 +174,31 @@ fn caps_of_a_recipient_are_exact_while_the_purge_is_behind() {
     assert_eq!(full(&mut bench, 3), None);
     bench.restart();
     assert_eq!(full(&mut bench, 3), None);
+}
+
+/// Each refusal of a full queue that holds something ended reads it whole: so often only, whoever asks.
+#[test]
+fn counting_a_full_queue_again_is_paid_for() {
+    let mut bench = Bench::new();
+    let limits = Limits { queue_per_sender: 10_000, ..Limits::default() };
+    (0..10_000).for_each(|_| bench.put(1, 2, 5_000_000));
+    // What is behind is another recipient's.
+    bench.put(9, 2, 1_500_000);
+    bench.wall = 1_500_000;
+    let left = |bench: &mut Bench| {
+        bench
+            .step(|queue, step, txn| {
+                let full = queue.full(step, txn, &limits, Seat(1), Seat(2), 2)?;
+                assert_eq!(full, Some(Full::Sender));
+                let rate = super::depth::RECOUNT;
+                Ok(queue.recounts.map_or(rate.burst, |bucket| bucket.wait_ms(&rate, step.mono, rate.burst)))
+            })
+            .0
+    };
+    let waits: Vec<u64> = (0..25).map(|_| left(&mut bench)).collect();
+    assert_eq!((waits[0], waits[19], waits[24]), (100, 2_000, 2_000), "twenty of them, and no more");
+    bench.mono += 100;
+    assert_eq!((left(&mut bench), left(&mut bench)), (2_000, 2_000), "one more in a tenth of a second");
 }
 
 #[test]
