@@ -125,7 +125,7 @@ fn homes_that_are_nobody_or_two() {
     // Removed, and told so with the signed entry.
     world.start_daemon("bob");
     connected(&world, "bob");
-    has(&said(&world, "alice", &["team", "remove", "bob@desk"]), &["is removed"]);
+    has(&said(&world, "alice", &["team", "remove", "bob@desk", "--yes"]), &["is removed"]);
     wait("bob to know", || {
         let found = finding(&world, "bob", "team");
         (found.starts_with("wrong: Blue: this machine was removed") && found.contains("new ticket"))
