@@ -88,6 +88,7 @@ fn told_once(agent: &'static str) {
         "{reason}"
     );
     assert_eq!(hooks.with("Stop", json!({"stop_hook_active": true})), "");
+    assert_eq!(hooks.with("Stop", json!({"stop_hook_active": false})), "", "nothing holds up two ends");
 
     let told = context(
         "PostToolUse",

@@ -95,6 +95,7 @@ impl From<ClientError> for Failure {
             Code::Forbidden | Code::Internal => steps::home(&error.message),
             _ => None,
         };
+        let step = step.or_else(|| steps::change(error.code, &error.message));
         let step = step.or_else(|| steps::saying(&error.message));
         let mut failure = Self::new(error.code.as_str(), error.message);
         if let Some(step) = step {

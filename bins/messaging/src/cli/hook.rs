@@ -160,8 +160,10 @@ impl Told {
         }
         if event == Event::Stop {
             // Not acknowledged: nothing was shown.
-            let reason = notes::waiting(new.len(), changed.len());
-            Output::new(true).document(&json!({"decision": "block", "reason": reason}));
+            if seen.hold_up(&new, &changed) {
+                let reason = notes::waiting(new.len(), changed.len());
+                Output::new(true).document(&json!({"decision": "block", "reason": reason}));
+            }
             return Some(());
         }
         let told = notes::context(registered.text("name"), unread, &new, &changed)?;

@@ -1,5 +1,7 @@
 //! Next steps of errors whose message says more than their code.
 
+use messaging_proto::Code;
+
 /// Fields the daemon names in `invalid_request`, and the step that puts each right.
 const FIELDS: &[(&str, &str)] = &[
     ("answer", "answer once, always, decline or block."),
@@ -17,7 +19,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("idempotencyKey", "--key takes 1 to 128 characters."),
     ("inviteId", "copy the invite's id whole from `messaging team info`."),
     ("label", "a label is lower-case letters, digits and dashes, such as laptop."),
-    ("limit", "--limit takes a whole number from 1 to 100."),
+    ("limit", "--limit takes a whole number from 1 to 100 (inbox: 200)."),
     ("machine", "name the machine as person@label, or copy its id from `messaging team info`."),
     ("name", "use lower-case letters, digits and dashes, such as build."),
     ("parts", "say something, in at most 32 parts: a text and up to 31 files."),
@@ -118,6 +120,20 @@ const SAYINGS: &[(&str, &str)] = &[
 ];
 
 const KEYS: &str = "put identity.json back from a backup, or replace this machine: docs/backup.md.";
+
+/// The step for a change of the team that its roster does not take.
+pub(super) fn change(code: Code, message: &str) -> Option<&'static str> {
+    match code {
+        _ if message != "the roster does not take this change" => None,
+        Code::Forbidden => Some(
+            "a team keeps an admin: make another machine one first, with `messaging team role <person@label> admin`.",
+        ),
+        Code::InviteInvalid => Some(
+            "copy the invite's id whole from `messaging team info`; a ticket that was used or revoked is useless already.",
+        ),
+        _ => None,
+    }
+}
 
 /// The step for a message that says more than its code.
 pub(super) fn saying(message: &str) -> Option<&'static str> {

@@ -12,6 +12,10 @@ use serde_json::Value;
 pub(super) fn list(shell: &mut Shell, args: Tasks) -> Result<(), Failure> {
     let mut members = Vec::new();
     if let Some(role) = &args.role {
+        if !matches!(role.as_str(), "requester" | "executor") {
+            return Err(Failure::new("invalid_request", "role is not of its form")
+                .with_remedy("--role takes requester or executor."));
+        }
         members.push(("role", string(role)));
     }
     if let Some(state) = &args.state {

@@ -18,8 +18,8 @@ pub(super) fn refused(words: &[&str], said: &str) -> Failure {
 
 /// The failure of a verb that ran, with the help of the verb where its code alone has nothing better to say.
 pub(super) fn with_help(words: &[&str], failure: Failure) -> Failure {
-    let general = Failure::new("invalid_request", "").remedy;
-    if failure.code != "invalid_request" || failure.remedy != general {
+    let general = Failure::new(&failure.code, "").remedy;
+    if !matches!(failure.code.as_str(), "invalid_request" | "usage") || failure.remedy != general {
         return failure;
     }
     let root = table();
