@@ -8,7 +8,7 @@ use messaging_bench::Fault;
 use messaging_bench::link::Link;
 use messaging_bench::team::Team;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -30,6 +30,8 @@ struct Load {
     port: u16,
     team: Team,
     stop: AtomicBool,
+    /// Senders that may still have something under way.
+    sending: AtomicUsize,
     /// Ids that were acked `relayed`.
     acked: Mutex<BTreeSet<String>>,
     /// Everything that was sent.
@@ -46,6 +48,7 @@ impl Load {
             port,
             team: Team::found(port, SENDERS + RECEIVERS).unwrap(),
             stop: AtomicBool::new(false),
+            sending: AtomicUsize::new(SENDERS),
             acked: Mutex::default(),
             sent: AtomicU64::new(0),
             applied: Mutex::default(),
@@ -92,6 +95,7 @@ impl Load {
             // The link ends with its relay.
             let _ = self.send_on(&mut link, machine, &mut pending, &mut index);
         }
+        self.sending.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn send_on(
@@ -177,8 +181,12 @@ impl Load {
         Ok(())
     }
 
-    /// Whether everything acked `relayed` was applied.
+    /// Whether nothing more is acked `relayed`, and everything that was is applied. A receiver that left between two
+    /// acks would leave the others waiting for what comes to it.
     fn is_drained(&self) -> bool {
+        if self.sending.load(Ordering::SeqCst) > 0 {
+            return false;
+        }
         let applied = self.applied.lock().unwrap();
         self.acked.lock().unwrap().iter().all(|id| applied.contains_key(id))
     }
