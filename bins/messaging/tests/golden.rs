@@ -400,6 +400,13 @@ fn chats(album: &mut Album, world: &World) {
         terminal.interrupt();
     });
     album.shot("channel-leave", &bob, &["channel", "leave", "eng"]);
+    wait("his leaving at alice's", || {
+        let list = world.cli_json("alice", &["chats"]);
+        let all = list["conversations"].as_array().unwrap();
+        let channel = all.iter().find(|one| one["conversation"] == "channel:eng").unwrap();
+        let persons = channel["persons"].as_array().unwrap();
+        persons.iter().all(|person| person != "bob").then_some(())
+    });
     album.shot("channel-remove", &alice, &["channel", "remove", "eng", "bob"]);
 }
 
