@@ -57,13 +57,19 @@ fn context(event: &str, output: &str) -> String {
     told["additionalContext"].as_str().unwrap().to_owned()
 }
 
-fn told_once(agent: &'static str) {
+/// Bob's agent at its server, whom Alice's agent can write to.
+fn reachable() -> (World, Mcp, Agent) {
     let mut world = World::new();
     world.pair();
     let mut bob = Mcp::start(&world.path("bob"), &[]);
     bob.ok("inbox", json!({}));
     let mut alice = Agent::new(&world, "alice", "agent");
     alice.call("session.update", json!({})).unwrap();
+    (world, bob, alice)
+}
+
+fn told_once(agent: &'static str) {
+    let (world, mut bob, mut alice) = reachable();
     let hooks = Hooks { world: &world, agent };
 
     // Nothing, and nothing to say.
@@ -203,12 +209,7 @@ fn the_configuration_is_what_the_agents_read() {
 /// An agent that leaves its side open, or says nothing at all, is not waited for.
 #[test]
 fn an_input_without_an_end_holds_nobody_up() {
-    let mut world = World::new();
-    world.pair();
-    let mut bob = Mcp::start(&world.path("bob"), &[]);
-    bob.ok("inbox", json!({}));
-    let mut alice = Agent::new(&world, "alice", "agent");
-    alice.call("session.update", json!({})).unwrap();
+    let (world, _bob, mut alice) = reachable();
     let id = alice.send("bob/mcp", "look at this", "one");
     alice.wait_stage(&id, "delivered");
     for (said, told) in [

@@ -17,13 +17,9 @@ pub(super) fn contacts(shell: &mut Shell) -> Result<(), Failure> {
             .items("entries")
             .iter()
             .map(|entry| {
-                vec![
-                    output::clean(entry.text("address")),
-                    output::clean(entry.text("client")),
-                    entry.text("state").to_owned(),
-                    expect(entry, connected).to_owned(),
-                    output::clean(entry.maybe("doing").unwrap_or_default()),
-                ]
+                let mut row = cells(entry, connected);
+                row.push(output::clean(entry.maybe("doing").unwrap_or_default()));
+                row
             })
             .collect();
         if rows.is_empty() {
@@ -32,6 +28,16 @@ pub(super) fn contacts(shell: &mut Shell) -> Result<(), Failure> {
         output::table(&["ADDRESS", "CLIENT", "STATE", "A MESSAGE NOW", "DOING"], &rows)
     });
     shell.as_of(None, true)
+}
+
+/// The cells of an agent: its address, its kind, its state and what becomes of a message.
+fn cells(entry: &Value, connected: bool) -> Vec<String> {
+    vec![
+        output::clean(entry.text("address")),
+        output::clean(entry.text("client")),
+        entry.text("state").to_owned(),
+        expect(entry, connected).to_owned(),
+    ]
 }
 
 /// What becomes of a message sent now. Without a relay none leaves this machine.
@@ -97,18 +103,8 @@ pub(super) fn person(shell: &mut Shell, args: Person) -> Result<(), Failure> {
             })
             .collect();
         text.push_str(&output::table(&["MACHINE", "STATE", "ID"], &devices));
-        let agents: Vec<Vec<String>> = person
-            .items("entries")
-            .iter()
-            .map(|entry| {
-                vec![
-                    output::clean(entry.text("address")),
-                    output::clean(entry.text("client")),
-                    entry.text("state").to_owned(),
-                    expect(entry, connected).to_owned(),
-                ]
-            })
-            .collect();
+        let agents: Vec<Vec<String>> =
+            person.items("entries").iter().map(|entry| cells(entry, connected)).collect();
         if agents.is_empty() {
             text.push_str("\n\nNo agents that this machine knows of.");
         } else {

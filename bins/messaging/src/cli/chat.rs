@@ -16,8 +16,6 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_millis(120);
 /// Lines that come closer together than this were not typed: they are one pasted text.
 const BURST: Duration = Duration::from_millis(100);
-/// How soon a daemon that is gone is looked for again.
-const AGAIN: Duration = Duration::from_secs(1);
 /// Lines looked at again when the state of one changed.
 const RECENT: u64 = 50;
 
@@ -55,7 +53,7 @@ pub(super) fn run(shell: &mut Shell, args: &ChatWith) -> Result<(), Failure> {
         match chat.turn(&typed) {
             Ok(true) => {}
             Ok(false) => return Ok(()),
-            Err(failure) if chat.terminal && is_lost(&failure) => {
+            Err(failure) if chat.terminal && failure.is_lost() => {
                 if !chat.wait_for_daemon(&failure, &typed)? {
                     return Ok(());
                 }
@@ -69,11 +67,6 @@ pub(super) fn run(shell: &mut Shell, args: &ChatWith) -> Result<(), Failure> {
             }
         }
     }
-}
-
-/// Whether the daemon is gone, which may come back.
-fn is_lost(failure: &Failure) -> bool {
-    failure.code == "daemon_unavailable"
 }
 
 /// However a chat ends, what is still typed is not for the shell.
@@ -161,7 +154,7 @@ impl Chat<'_> {
         self.say(&output::fitted(&words));
         self.prompt();
         loop {
-            match typed.recv_timeout(AGAIN) {
+            match typed.recv_timeout(Shell::AGAIN) {
                 Ok(Ok(line)) if matches!(&*line, "/quit" | "/q") => return Ok(false),
                 Ok(Ok(line)) if line.trim().is_empty() => self.said = true,
                 Ok(_) => self.say(&format!("{BAD}Not sent: the daemon is not back yet.{BAD:#}")),
@@ -177,7 +170,7 @@ impl Chat<'_> {
             self.prompt();
             match back {
                 Ok(()) => return Ok(true),
-                Err(failure) if is_lost(&failure) => {}
+                Err(failure) if failure.is_lost() => {}
                 Err(failure) => return Err(failure),
             }
         }

@@ -10,8 +10,6 @@ use std::time::Duration;
 
 /// Looked for again this often, besides what events say.
 const LOOK: Duration = Duration::from_secs(5);
-/// How soon a daemon that is gone is looked for again.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// The agent.
 struct Agent<'a> {
@@ -43,7 +41,7 @@ pub(super) fn run(shell: &mut Shell, args: &Echo) -> Result<(), Failure> {
     });
     loop {
         match agent.answer_all() {
-            Err(failure) if failure.code == "daemon_unavailable" => {
+            Err(failure) if failure.is_lost() => {
                 output::complain(&output::fitted(&format!(
                     "{BAD}{}{BAD:#}: {}. This goes on once it is back; Ctrl-C ends it.\nNext: {}",
                     failure.code, failure.text, failure.remedy
@@ -69,11 +67,11 @@ impl Agent<'_> {
     fn wait_for_daemon(&mut self) -> Result<(), Failure> {
         loop {
             output::read_on()?;
-            std::thread::sleep(AGAIN);
+            std::thread::sleep(Shell::AGAIN);
             self.shell.reconnect();
             match self.register() {
                 Ok(_) => return Ok(()),
-                Err(failure) if failure.code == "daemon_unavailable" => {}
+                Err(failure) if failure.is_lost() => {}
                 Err(failure) => return Err(failure),
             }
         }
@@ -134,7 +132,7 @@ impl Agent<'_> {
     fn say(&mut self) -> Result<(), Failure> {
         let Some(answer) = &self.answer else { return Ok(()) };
         let result = match self.shell.call(answer.method, answer.params.clone()) {
-            Err(failure) if failure.code == "daemon_unavailable" => return Err(failure),
+            Err(failure) if failure.is_lost() => return Err(failure),
             result => result,
         };
         let (id, from) = (&answer.id, &answer.from);

@@ -75,6 +75,11 @@ impl Failure {
         Self::new(UNREAD, "").quietly()
     }
 
+    /// Whether the daemon is gone, which may come back.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.code == "daemon_unavailable"
+    }
+
     /// The exit status.
     pub(crate) fn exit(&self) -> Exit {
         match self.code.as_str() {

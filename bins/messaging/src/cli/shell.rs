@@ -65,6 +65,9 @@ impl Shell {
         self.client.as_ref().ok_or_else(|| Failure::new("internal", "no connection"))
     }
 
+    /// How soon a verb that goes on looks again for a daemon that is gone.
+    pub(crate) const AGAIN: Duration = Duration::from_secs(1);
+
     /// Forgets the connection: the next call makes a new one.
     pub(crate) fn reconnect(&mut self) {
         self.client = None;
