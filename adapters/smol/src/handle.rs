@@ -111,12 +111,13 @@ pub fn publish(handle: &Handle) -> io::Result<Published> {
 pub fn find(home: &Home, name: Option<&str>) -> Option<Handle> {
     let folder = state_folder()?.join("agents");
     check_directory(&folder, Owner::me()).ok()?;
+    let home = std::path::absolute(home.path()).ok()?;
     let ancestors = ancestors();
     let here = std::env::current_dir().ok();
     let mut found: Vec<Handle> = std::fs::read_dir(folder)
         .ok()?
         .filter_map(|entry| read(&entry.ok()?.path()))
-        .filter(|handle| handle.home == home.path() && name.is_none_or(|name| handle.name == name))
+        .filter(|handle| handle.home == home && name.is_none_or(|name| handle.name == name))
         .filter(|handle| match &ancestors {
             Some(ancestors) => ancestors.contains(&handle.parent),
             None => Some(&handle.folder) == here.as_ref(),

@@ -60,7 +60,11 @@ pub fn start(
         .map_err(|_| ClientError::new(Code::DaemonUnavailable, "the daemon's program cannot be started"))?;
     let end = Instant::now() + wait;
     if ready(&mut child, wait) {
-        return Ok(Started { pid: child.id(), already: false });
+        let pid = child.id();
+        // Nobody reads what it says further. A client that goes on leaves no zombie when the daemon ends before it.
+        drop(child.stderr.take());
+        let _ = std::thread::Builder::new().name("reaper".to_owned()).spawn(move || child.wait());
+        return Ok(Started { pid, already: false });
     }
     match child.try_wait() {
         Ok(Some(status)) => {
@@ -134,14 +138,22 @@ fn refused(status: Option<i32>, child: &mut Child) -> ClientError {
 /// Stops the daemon of a home and waits until its process has ended. Whether there was one.
 ///
 /// # Errors
+/// As [`stop_named`].
+pub fn stop(home: &Home) -> Result<bool, ClientError> {
+    stop_named(home).map(|pid| pid.is_some())
+}
+
+/// As [`stop`], with the pid of the one that was stopped.
+///
+/// # Errors
 /// `daemon_unavailable` when it does not end in time, `forbidden` when the home is not private or no pid may be
 /// signalled.
-pub fn stop(home: &Home) -> Result<bool, ClientError> {
+pub fn stop_named(home: &Home) -> Result<Option<u32>, ClientError> {
     let options = Options::admin(home.clone());
     let lock_before = home.locked_by();
     let hello = match Client::probe(&options) {
         Ok(hello) => hello,
-        Err(error) if error.code == Code::DaemonUnavailable => return Ok(false),
+        Err(error) if error.code == Code::DaemonUnavailable => return Ok(None),
         Err(error) => return Err(error),
     };
     let same_release = hello.check(&options.version).is_ok();
@@ -159,7 +171,7 @@ pub fn stop(home: &Home) -> Result<bool, ClientError> {
             named_now
         };
         if lock_before == Some(hello.pid) && lock_now.is_none() {
-            return Ok(true);
+            return Ok(Some(hello.pid));
         }
         if !allowed {
             return Err(ClientError::new(
@@ -173,14 +185,14 @@ pub fn stop(home: &Home) -> Result<bool, ClientError> {
     while is_alive(hello.pid) {
         // A third pid in the lock owns the home now: the one that was stopped is gone.
         if home.locked_by().is_some_and(|pid| pid != hello.pid && Some(pid) != lock_before) {
-            return Ok(true);
+            return Ok(Some(hello.pid));
         }
         if Instant::now() >= end {
             return Err(ClientError::new(Code::DaemonUnavailable, "the daemon did not end in time"));
         }
         std::thread::sleep(POLL);
     }
-    Ok(true)
+    Ok(Some(hello.pid))
 }
 
 /// Whether a process with this pid exists, a zombie not counted.

@@ -182,8 +182,9 @@ pub(crate) fn tools() -> Vec<Tool> {
     vec![
         tool(
             "contacts",
-            "Lists who you are, the people of your team, their agents and the channels open to you, with whether they \
-             are online and what a message to them would do now. Use the addresses it gives.",
+            "Lists who you are, the people of your team, their agents and your person's channels (only those your person \
+             opened to you can be read or written), with whether they are online and what a message to them would do now. \
+             Use the addresses it gives.",
             object([
                 ("query?", said(text(1, Some(100)), "part of an address, a person or a channel")),
                 ("can?", said(one_of(&["ask"]), "only those that take a task")),

@@ -20,6 +20,8 @@ use tokio::sync::Mutex;
 /// The kind of agent this registers as.
 pub(crate) const AGENT: &str = "mcp";
 
+/// How long a call may take that only adds to what an answer says.
+const QUICK: Duration = Duration::from_secs(5);
 /// How long a daemon that was started here may take.
 const START: Duration = Duration::from_secs(10);
 const RETRY_MIN: Duration = Duration::from_millis(250);
@@ -108,7 +110,7 @@ impl Session {
             slot.me.as_ref().and(slot.link.clone())?
         };
         params["key"] = json!(self.key.as_deref()?);
-        link.call(method, params).await.ok()
+        tokio::time::timeout(QUICK, link.call(method, params)).await.ok()?.ok()
     }
 
     /// Keeps the session registered until the process ends. Only the first attempt starts a daemon: later ones would undo
@@ -210,7 +212,7 @@ fn daemon_program() -> Option<(PathBuf, &'static [&'static str])> {
 
 fn handle(settings: &Settings, key: &str) -> Option<Handle> {
     Some(Handle {
-        home: settings.home.path().to_owned(),
+        home: std::path::absolute(settings.home.path()).ok()?,
         name: settings.name.as_str().to_owned(),
         agent: AGENT.to_owned(),
         key: key.to_owned(),

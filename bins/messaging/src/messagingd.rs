@@ -9,6 +9,7 @@ use messaging_smol::home::Home;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) static FLAGS: &[Flag] = &[
     Flag {
@@ -40,10 +41,19 @@ pub(crate) static FLAGS: &[Flag] = &[
     Flag { name: "help", value: "", help: "print this", repeats: false },
 ];
 
+/// Whether this process's program is `messagingd`.
+static THIS: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process's program is `messagingd`, whatever it was asked to be.
+pub(crate) fn is_this() -> bool {
+    THIS.load(Ordering::Relaxed)
+}
+
 /// Runs `messagingd` with the process's arguments, the program's name first. `messagingd cli …`, or a link named
 /// `messaging`, is the command line.
 #[must_use]
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    THIS.store(true, Ordering::Relaxed);
     let name = arguments.first().map(Path::new).and_then(Path::file_name);
     if name.is_some_and(|name| name == "messaging") {
         return crate::cli::main(arguments);

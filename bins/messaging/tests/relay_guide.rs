@@ -219,6 +219,7 @@ fn launchds_agent_is_a_property_list() {
     let agent: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let arguments = agent["ProgramArguments"].as_array().unwrap();
     assert_eq!(arguments[1..], ["daemon", "run", "--home", home]);
-    assert_eq!(agent["KeepAlive"]["Crashed"], true);
+    // Exit 70 is no crash to launchd, and must be started again all the same.
+    assert_eq!(agent["KeepAlive"]["SuccessfulExit"], false);
     assert_eq!(agent["RunAtLoad"], true);
 }

@@ -6,7 +6,7 @@ use rustix::fs::{Gid, chown};
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 
 /// The listening sockets.
@@ -73,6 +73,8 @@ fn bind(nursery: &Path, path: &Path, group: Option<u32>) -> Result<UnixListener,
         // What is there is replaced by the rename.
         _ => {}
     }
+    // The place it is made in has a shorter name: nobody could connect to one that is too long where it ends up.
+    SocketAddr::from_pathname(path).map_err(at)?;
     let listener = UnixListener::bind(nursery).map_err(at)?;
     let mode = match group {
         Some(group) => {
@@ -116,6 +118,35 @@ mod tests {
         assert_eq!(std::fs::read_dir(home.run()).unwrap().count(), 2, "nothing else is left");
         sockets.files.remove();
         assert!(!home.admin_socket().exists() && !home.agent_socket().exists());
+    }
+
+    /// Each length a path may have, and the first it may not: whoever serves there can be connected to.
+    #[test]
+    fn a_home_whose_sockets_nobody_could_name_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut served, mut refused) = (0, 0);
+        for length in 80..110_usize {
+            let Some(rest) = length.checked_sub(dir.path().as_os_str().len() + 1).filter(|rest| *rest > 0)
+            else {
+                continue;
+            };
+            let home = Home::new(&dir.path().join("h".repeat(rest)));
+            private_directory(&home.run(), 0o700).unwrap();
+            match listen(&home, None) {
+                Ok(_sockets) => {
+                    UnixStream::connect(home.agent_socket()).unwrap();
+                    UnixStream::connect(home.admin_socket()).unwrap();
+                    served += 1;
+                }
+                Err(error) => {
+                    assert!(error.to_string().contains("SUN_LEN"), "{length}: {error}");
+                    assert!(!home.agent_socket().exists(), "{length}: nothing is left that looks like one");
+                    refused += 1;
+                }
+            }
+        }
+        // A temporary folder with a long name of its own leaves only refusals.
+        assert!(refused > 0 && (served > 0 || dir.path().as_os_str().len() > 80), "{served} {refused}");
     }
 
     #[test]

@@ -34,8 +34,7 @@ pub(crate) async fn run(cx: &Context<'_>, mut args: Args) -> Result<Value, Failu
     let channels: Vec<Value> = items(&contacts, "conversations")
         .iter()
         .filter_map(|room| Some((room, room["conversation"].as_str()?.strip_prefix("channel:")?)))
-        // The others are not open to this agent, so they are nothing it could write to.
-        .filter(|(_, name)| cx.channels.iter().any(|open| open.as_str() == *name))
+        // §11: the channels that `contacts.list` names. Which of them are open is for send, read and search to say.
         .filter(|(_, name)| !asking && matches(&format!("#{name}")))
         .map(|(room, name)| {
             let unread = room["unread"].as_u64().unwrap_or(0);

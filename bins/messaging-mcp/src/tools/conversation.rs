@@ -62,8 +62,8 @@ async fn lines(cx: &Context<'_>, name: &ChannelName, page: Page) -> Result<Value
     let forward = page.after.is_some();
     let params = page.into_params(json!({"conversation": format!("channel:{name}")}), Value::is_u64)?;
     let read = match cx.session.call("conv.read", params).await {
-        Err(failure) if !threaded => return Err(failure.of_address()),
-        other => other?,
+        Err(failure) => return Err(cx.of_channel(failure, name, threaded).await),
+        Ok(read) => read,
     };
     let lines = items(&read, "lines");
     let entries: Vec<Value> = lines.iter().map(line).collect();

@@ -98,6 +98,18 @@ impl Context<'_> {
         self.session.keyed(method, params).await
     }
 
+    /// The error of a call about a channel, and a thread in it when `threaded`: only the channel is an address (§11).
+    pub(crate) async fn of_channel(&self, failure: Failure, name: &ChannelName, threaded: bool) -> Failure {
+        if !threaded || !failure.is(Code::NotFound) {
+            return failure.of_address();
+        }
+        let room = format!("channel:{name}");
+        let held = self.session.call("contacts.list", json!({})).await.is_ok_and(|contacts| {
+            items(&contacts, "conversations").iter().any(|one| word(one, "conversation") == room)
+        });
+        if held { failure } else { failure.of_address() }
+    }
+
     /// A task, or nothing when this session has none of that id.
     pub(crate) async fn task(&self, id: &str) -> Result<Option<Value>, Failure> {
         match self.call("task.get", json!({ "taskId": id })).await {

@@ -4,7 +4,7 @@ use super::{Context, conversation, items, word};
 use crate::args::Args;
 use crate::failure::Failure;
 use crate::schema::LIMIT;
-use crate::text::{Source, time};
+use crate::text::{Author, Source, time};
 use messaging_proto::Code;
 use messaging_proto::address::ToolAddress;
 use messaging_proto::name::ChannelName;
@@ -49,7 +49,8 @@ fn show(hit: &Value) -> Value {
     let id = word(hit, "id");
     let from = conversation::author_of(hit);
     let name = word(hit, "conversation").trim_start_matches("channel:");
-    // Whoever wrote it: a search shows lines out of their place, so none is shown as this side's.
-    let text = Source::peer(&from, Some(id)).show("line", word(hit, "text"));
+    // §11 "Authors": this side's own lines are neutralised, everybody else's fenced.
+    let source = Source { author: Author::of(hit["out"] == true), from: &from, id: Some(id) };
+    let text = source.show("line", word(hit, "text"));
     json!({"with": format!("#{name}"), "id": id, "at": time(&hit["at"]), "from": from, "text": text})
 }

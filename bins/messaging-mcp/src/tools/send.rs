@@ -58,10 +58,14 @@ pub(crate) async fn run(cx: &Context<'_>, mut args: Args) -> Result<Value, Failu
     }
 }
 
-/// The key of a call that has none: the host's name of the call, cut to what a key may be.
+/// The key of a call that has none: the host's name of the call, or its hash where that is longer than a key may be. Two
+/// calls never share one.
 fn call_key(call: &str) -> String {
     let key = format!("tool:{call}");
-    messaging_proto::units::cut_utf16(&key, 128).to_owned()
+    if messaging_proto::units::utf16_len(&key) <= 128 {
+        return key;
+    }
+    format!("tool:{}", messaging_proto::hash::sha256(call.as_bytes()))
 }
 
 async fn to_channel(cx: &Context<'_>, name: &ChannelName, input: Input) -> Result<Value, Failure> {
@@ -72,9 +76,8 @@ async fn to_channel(cx: &Context<'_>, name: &ChannelName, input: Input) -> Resul
         params["replyTo"] = json!(thread.as_str());
     }
     let sent = match cx.call("msg.send", params).await {
-        // Without a thread, what was not found is the channel.
-        Err(failure) if input.reply_to.is_none() => return Err(failure.of_address()),
-        other => other?,
+        Err(failure) => return Err(cx.of_channel(failure, name, input.reply_to.is_some()).await),
+        Ok(sent) => sent,
     };
     Ok(json!({"results": [result(&items(&sent, "results").first().cloned().unwrap_or_default(), true)]}))
 }
@@ -104,11 +107,12 @@ async fn to_agent(cx: &Context<'_>, agent: &Agent, input: Input) -> Result<Value
     Ok(json!({"results": [result(&items(&sent, "results").first().cloned().unwrap_or_default(), false)]}))
 }
 
-/// A task to a terminal is always refused (§8.3), and what a send says at first would not tell: so it is not sent.
+/// A task to a terminal is always refused (§8.3). Of one on another machine the send itself would not tell at once, so it is
+/// not sent; of one on this machine the result says it (contract ipc §3.1).
 async fn takes_tasks(cx: &Context<'_>, agent: &Agent) -> Result<(), Failure> {
     let contacts = cx.session.call("contacts.list", json!({})).await?;
     let mut meant = items(&contacts, "entries").iter().filter(|entry| same_agent(agent, entry)).peekable();
-    if meant.peek().is_some() && meant.all(|entry| word(entry, "client") == "cli") {
+    if meant.peek().is_some() && meant.all(|entry| word(entry, "client") == "cli" && entry["local"] != true) {
         return Err(Failure::new(
             Code::Refused,
             "to is a person's terminal, which takes no tasks; nothing was sent, and a message without ask would be",

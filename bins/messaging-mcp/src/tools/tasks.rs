@@ -49,7 +49,7 @@ pub(crate) async fn run(cx: &Context<'_>, mut args: Args) -> Result<Value, Failu
 
 /// The qualified address the daemon filters by. An agent named without its machine must be on one only.
 async fn peer(cx: &Context<'_>, with: ToolAddress) -> Result<String, Failure> {
-    if matches!(with, ToolAddress::Channel(_)) {
+    if matches!(with, ToolAddress::Channel(_) | ToolAddress::Own | ToolAddress::Person(_)) {
         return Err(Failure::invalid("with", "must be an agent"));
     }
     let Place::Agent(agent) = cx.place(with).await? else {

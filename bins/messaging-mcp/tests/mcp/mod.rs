@@ -54,12 +54,7 @@ impl Mcp {
     /// Starts a server and shakes hands.
     pub(crate) fn start(home: &Path, flags: &[&str]) -> Self {
         let mut mcp = Self::spawn(command(home, &home.with_extension("state"), flags));
-        let hello = mcp.request(
-            "initialize",
-            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}),
-        );
-        assert_eq!(hello["serverInfo"]["name"], "messaging");
-        mcp.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        mcp.shake_hands();
         mcp
     }
 
@@ -102,6 +97,28 @@ impl Mcp {
                 return line;
             }
         }
+    }
+
+    /// The next line, whatever it is.
+    pub(crate) fn line(&mut self) -> Value {
+        self.lines.recv_timeout(PATIENCE).unwrap()
+    }
+
+    /// Writes bytes as they are.
+    pub(crate) fn write_raw(&mut self, bytes: &[u8]) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(bytes).unwrap();
+        input.flush().unwrap();
+    }
+
+    /// Shakes hands with a server that was spawned.
+    pub(crate) fn shake_hands(&mut self) {
+        let hello = self.request(
+            "initialize",
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}),
+        );
+        assert_eq!(hello["serverInfo"]["name"], "messaging");
+        self.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     }
 
     pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {

@@ -3,7 +3,7 @@
 use super::args::{DaemonVerb, Status};
 use super::failure::Failure;
 use super::output::{self, BAD, FAINT, GOOD, STRONG, WAITING};
-use super::shell::Shell;
+use super::shell::{Shell, daemon_program};
 use super::value::{Read, number, object, string};
 use messaging_smol::supervise;
 use serde_json::Value;
@@ -43,9 +43,8 @@ pub(super) fn run(shell: &mut Shell, verb: DaemonVerb) -> Result<(), Failure> {
 
 fn start(shell: &Shell, wait: Duration) -> Result<(), Failure> {
     let home = shell.home()?;
-    let program = std::env::current_exe()
-        .map_err(|_| Failure::new("daemon_unavailable", "this program cannot find itself"))?;
-    let started = supervise::start(&program, &["daemon", "run"], &home, wait)?;
+    let (program, arguments) = daemon_program()?;
+    let started = supervise::start(&program, arguments, &home, wait)?;
     let pid = u64::from(started.pid);
     let document = object([
         ("pid", number(pid)),
@@ -64,9 +63,12 @@ fn start(shell: &Shell, wait: Duration) -> Result<(), Failure> {
 
 fn stop(shell: &Shell) -> Result<(), Failure> {
     let home = shell.home()?;
-    let stopped = supervise::stop(&home)?;
-    shell.out.result(&object([("stopped", Value::Bool(stopped))]), || {
-        if stopped { "The daemon has stopped.".to_owned() } else { "No daemon was running.".to_owned() }
+    let pid = supervise::stop_named(&home)?;
+    // The result of `daemon.stop`, and whether there was one to stop.
+    let mut members = vec![("ok", Value::Bool(true)), ("stopped", Value::Bool(pid.is_some()))];
+    members.extend(pid.map(|pid| ("pid", number(u64::from(pid)))));
+    shell.out.result(&object(members), || {
+        if pid.is_some() { "The daemon has stopped.".to_owned() } else { "No daemon was running.".to_owned() }
     });
     Ok(())
 }

@@ -154,10 +154,11 @@ fn describe_result(result: &Value, stage: &str, here: bool) -> String {
     )
 }
 
-fn file_part(path: &Path) -> Result<Value, Failure> {
+/// What is in a file that goes out with a call, named by `flag`.
+pub(super) fn file_bytes(path: &Path, flag: &str) -> Result<Vec<u8>, Failure> {
     let cannot = |what: &str| {
         Failure::usage(format!("{what} {}", output::clean(&path.display().to_string())))
-            .with_remedy("check the path given to --file.")
+            .with_remedy(format!("check the path given to {flag}."))
     };
     let mut bytes = Vec::new();
     // A device may have no end; one byte past what any call takes is enough to say so.
@@ -166,6 +167,11 @@ fn file_part(path: &Path) -> Result<Value, Failure> {
         return Err(Failure::new("too_large", "the file is larger than a message may be")
             .with_remedy("send where to find it instead."));
     }
+    Ok(bytes)
+}
+
+fn file_part(path: &Path) -> Result<Value, Failure> {
+    let bytes = file_bytes(path, "--file")?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
     Ok(object([("raw", string(&messaging_proto::b64::encode(&bytes))), ("filename", string(name))]))
 }

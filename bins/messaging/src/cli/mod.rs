@@ -120,6 +120,9 @@ fn parse_and_run(words: &[&str], hoisted: &args::Hoisted) -> ExitCode {
     if matches!(cli.verb, Verb::Version(_)) {
         return version(hoisted.json);
     }
+    if goes_on(&cli.verb) {
+        output::is_stream();
+    }
     messaging_smol::interrupt::exit_on_interrupt(interrupted::end);
     let autostart =
         std::env::var("MESSAGING_AUTOSTART").is_ok_and(|value| value == "1") && needs_daemon(&cli.verb);
@@ -171,6 +174,18 @@ fn dispatch(shell: &mut Shell, verb: Verb) -> Result<(), Failure> {
         Verb::Completions(args) => generate::completions(shell, &args),
         Verb::Man(args) => generate::pages(shell, &args),
         Verb::Version(_) => Ok(()),
+    }
+}
+
+/// Whether a verb prints what happens as it happens.
+const fn goes_on(verb: &Verb) -> bool {
+    match verb {
+        Verb::Chat(args) => !matches!(args.verb, args::ChatVerb::MarkRead(_)),
+        Verb::Notices(args) => args.follow,
+        Verb::Status(args) => args.watch,
+        // Its lines are documents each, also without --follow.
+        Verb::Log(_) | Verb::Echo(_) => true,
+        _ => false,
     }
 }
 

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// Where a verb's result goes.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +63,7 @@ impl Output {
 
     /// One JSON document and LF.
     pub(crate) fn document(self, document: &Value) {
+        SAID.store(true, Ordering::Relaxed);
         let text = document.to_string();
         // Control and bidirectional characters stay escaped, so that a terminal that shows the JSON is safe too.
         page(&format!("{}\n", escape_hidden(&text)));
@@ -84,7 +85,8 @@ impl Output {
             return failure.exit().into();
         }
         let message = format!("{}: {}", failure.code, failure.text);
-        if self.json {
+        // One document is all that may stand there: what fails behind the result is told beside it.
+        if self.json && (STREAM.load(Ordering::Relaxed) || !SAID.load(Ordering::Relaxed)) {
             let mut members = vec![
                 ("code", string(&failure.code)),
                 ("message", string(&message)),
@@ -99,6 +101,16 @@ impl Output {
         }
         failure.exit().into()
     }
+}
+
+/// Whether a JSON document was printed.
+static SAID: AtomicBool = AtomicBool::new(false);
+/// Whether this verb prints one after the other, each on its line.
+static STREAM: AtomicBool = AtomicBool::new(false);
+
+/// This verb prints a document for each thing that happens.
+pub(crate) fn is_stream() {
+    STREAM.store(true, Ordering::Relaxed);
 }
 
 /// Nobody reads on.

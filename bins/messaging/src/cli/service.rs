@@ -3,7 +3,7 @@
 use super::args::{ServiceShow, ServiceVerb};
 use super::failure::Failure;
 use super::output::{FAINT, STRONG};
-use super::shell::Shell;
+use super::shell::{Shell, daemon_program};
 use super::value::{object, string};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -62,14 +62,15 @@ impl Kind {
 /// What a service file says.
 struct Unit {
     program: PathBuf,
+    /// What makes the program the daemon.
+    arguments: &'static [&'static str],
     home: PathBuf,
     name: String,
 }
 
 impl Unit {
     fn of(shell: &Shell) -> Result<Self, Failure> {
-        let program = std::env::current_exe()
-            .map_err(|_| Failure::new("internal", "this program cannot find itself"))?;
+        let (program, arguments) = daemon_program()?;
         let home = std::path::absolute(shell.home()?.path())
             .map_err(|_| Failure::usage("the home's path cannot be made absolute"))?;
         for path in [&program, &home] {
@@ -89,21 +90,24 @@ impl Unit {
             let short: String = hash.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
             format!("{}-{}", LABEL.replace('.', "-"), short.to_ascii_lowercase())
         };
-        Ok(Self { program, home, name })
+        Ok(Self { program, arguments, home, name })
     }
 
+    /// Either starts it again after a signal or an escaped error, exit 70 (`messaging/1 §8.1`, "Process"). What launchd knows
+    /// of exit statuses is success alone, so there a start that is refused is tried again every ten seconds.
     fn text(&self, kind: Kind) -> String {
         let (program, home) = (self.program.display().to_string(), self.home.display().to_string());
         match kind {
             Kind::Systemd => format!(
                 "[Unit]\nDescription=Messaging daemon\nDocumentation=man:messaging(1)\n\
                  StartLimitIntervalSec=300\nStartLimitBurst=10\n\n\
-                 [Service]\nType=notify\nNotifyAccess=main\nExecStart={} daemon run --home {}\n\
+                 [Service]\nType=notify\nNotifyAccess=main\nExecStart={}{} --home {}\n\
                  Restart=on-failure\nRestartSec=2\n\
                  # A refused start, wrong flags and a refused store do not get better by starting again.\n\
                  RestartPreventExitStatus=1 2 78\nTimeoutStopSec=30\nUMask=0077\nNoNewPrivileges=yes\n\n\
                  [Install]\nWantedBy=default.target\n",
                 unit_word(&program),
+                self.arguments.iter().map(|word| format!(" {word}")).collect::<String>(),
                 unit_word(&home)
             ),
             Kind::Launchd => format!(
@@ -112,15 +116,19 @@ impl Unit {
                  <plist version=\"1.0\">\n<dict>\n\
                  \x20 <key>Label</key><string>{}</string>\n\
                  \x20 <key>ProgramArguments</key>\n  <array>\n\
-                 \x20   <string>{}</string>\n    <string>daemon</string>\n    <string>run</string>\n\
+                 \x20   <string>{}</string>\n{}\
                  \x20   <string>--home</string>\n    <string>{}</string>\n  </array>\n\
                  \x20 <key>RunAtLoad</key><true/>\n\
-                 \x20 <key>KeepAlive</key>\n  <dict><key>Crashed</key><true/></dict>\n\
+                 \x20 <key>KeepAlive</key>\n  <dict><key>SuccessfulExit</key><false/></dict>\n\
                  \x20 <key>ThrottleInterval</key><integer>10</integer>\n\
                  \x20 <key>Umask</key><integer>63</integer>\n\
                  </dict>\n</plist>\n",
                 xml(&self.name),
                 xml(&program),
+                self.arguments
+                    .iter()
+                    .map(|word| format!("    <string>{word}</string>\n"))
+                    .collect::<String>(),
                 xml(&home)
             ),
         }
@@ -244,6 +252,7 @@ mod tests {
     fn unit() -> Unit {
         Unit {
             program: "/opt/a \"b\" $c/messaging".into(),
+            arguments: &["daemon", "run"],
             home: "/home/al & <x>/100%".into(),
             name: "messaging-daemon".to_owned(),
         }

@@ -8,6 +8,7 @@ use messaging_proto::Code;
 use messaging_smol::client::{Client, Options};
 use messaging_smol::home::Home;
 use messaging_smol::supervise;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde_json::Value;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -85,10 +86,9 @@ impl Shell {
     /// `MESSAGING_AUTOSTART` is 1.
     pub(crate) fn autostart(&self) -> Result<(), Failure> {
         let home = self.home()?;
-        let program = std::env::current_exe()
-            .map_err(|_| Failure::new("daemon_unavailable", "this program cannot find itself"))?;
+        let (program, arguments) = daemon_program()?;
         let progress = Progress::start("starting the daemon");
-        let started = supervise::start(&program, &["daemon", "run"], &home, START_WAIT)?;
+        let started = supervise::start(&program, arguments, &home, START_WAIT)?;
         drop(progress);
         if !started.already {
             output::complain(&format!("Started the daemon (pid {}).", started.pid));
@@ -178,6 +178,17 @@ impl Shell {
     }
 }
 
+/// This executable as the daemon (`messaging/1 §8.10`): `messagingd` is one by itself, whatever link led to it;
+/// `messaging` is one by its verb.
+pub(crate) fn daemon_program() -> Result<(PathBuf, &'static [&'static str]), Failure> {
+    let program = std::env::current_exe()
+        .map_err(|_| Failure::new("daemon_unavailable", "this program cannot find itself"))?;
+    // Under the name of the command line, `messagingd` takes the command line's words.
+    let by_verb =
+        !crate::messagingd::is_this() || program.file_name().is_some_and(|name| name == "messaging");
+    Ok((program, if by_verb { &["daemon", "run"] } else { &[] }))
+}
+
 /// A text given as an argument, or all of standard input for `-`.
 pub(crate) fn text_or_stdin(text: &str) -> Result<String, Failure> {
     if text != super::args::STDIN {
@@ -200,11 +211,19 @@ fn kept_key(home: &Path, name: &str) -> Result<String, Failure> {
         Failure::new("internal", "cli.json cannot be read or written")
             .with_remedy(format!("move {} aside and try again.", path.display()))
     };
-    let mut keys = match std::fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| broken())?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => object([]),
-        Err(_) => return Err(broken()),
+    let read = || match std::fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice::<Value>(&bytes).map_err(|_| broken()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(object([])),
+        Err(_) => Err(broken()),
     };
+    if let Some(key) = read()?.maybe(name) {
+        return Ok(key.to_owned());
+    }
+    // One at a time: a key that another run wrote over is lost, and its session keeps the name for ever.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(home, flags, Mode::empty()).map_err(|_| broken())?;
+    flock(&folder, FlockOperation::LockExclusive).map_err(|_| broken())?;
+    let mut keys = read()?;
     if let Some(key) = keys.maybe(name) {
         return Ok(key.to_owned());
     }

@@ -76,8 +76,7 @@ fn update(shell: &mut Shell, args: TaskUpdate) -> Result<Value, Failure> {
         members.push(("message", array([object([("text", string(message))])])));
     }
     if let Some(path) = &args.artifact {
-        let bytes =
-            std::fs::read(path).map_err(|_| Failure::usage(format!("cannot read {}", path.display())))?;
+        let bytes = super::mail::file_bytes(path, "--artifact")?;
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("artifact");
         let part = match String::from_utf8(bytes) {
             Ok(text) => object([("text", string(&text)), ("filename", string(name))]),

@@ -113,7 +113,8 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
         }
         TeamVerb::Remove(args) => {
             let machine = machine_of(shell, &args.machine)?;
-            if !args.yes {
+            // The contract's verb has no preview and no `--yes`: where nobody can be asked, it acts.
+            if !args.yes && output::can_ask() {
                 let question = removal(&shell.call("team.info", object([]))?, &machine);
                 shell.confirm(&question, false)?;
             }

@@ -36,14 +36,20 @@ pub(crate) struct Hoisted {
 /// Takes `--home <dir>` and `--json` out of the arguments, wherever they stand before a `--`.
 pub(crate) fn hoist(arguments: Vec<String>) -> Result<Hoisted, String> {
     let mut hoisted = Hoisted { home: None, json: false, rest: Vec::new() };
+    // Of the command line as a whole, so its parser takes it before the verb alone.
+    let mut session = None;
     let mut arguments = arguments.into_iter().skip(1).peekable();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--" => {
                 hoisted.rest.push(argument);
                 hoisted.rest.extend(arguments);
-                return Ok(hoisted);
+                break;
             }
+            "--as" => match arguments.next() {
+                Some(name) => session = Some(name),
+                None => return Err("--as needs a name".to_owned()),
+            },
             "--json" => hoisted.json = true,
             "--home" => match arguments.next() {
                 Some(home) if !home.is_empty() => hoisted.home = Some(home.into()),
@@ -56,12 +62,16 @@ pub(crate) fn hoist(arguments: Vec<String>) -> Result<Hoisted, String> {
                     arguments.next_if(|next| !next.is_empty() && next.bytes().all(|b| b.is_ascii_digit()));
                 hoisted.rest.extend([argument, days.unwrap_or_else(|| TRUST_LONGEST.to_owned())]);
             }
-            text => match text.strip_prefix("--home=") {
-                Some("") => return Err("--home needs a folder".to_owned()),
-                Some(home) => hoisted.home = Some(home.into()),
-                None => hoisted.rest.push(argument),
+            text => match (text.strip_prefix("--home="), text.strip_prefix("--as=")) {
+                (Some(""), _) => return Err("--home needs a folder".to_owned()),
+                (Some(home), _) => hoisted.home = Some(home.into()),
+                (None, Some(name)) => session = Some(name.to_owned()),
+                (None, None) => hoisted.rest.push(argument),
             },
         }
+    }
+    if let Some(name) = session {
+        hoisted.rest.splice(0..0, ["--as".to_owned(), name]);
     }
     // `chat bob` is short for `chat with bob`, unless it names a verb of `chat`.
     let chat = hoisted.rest.iter().position(|word| word == "chat").filter(|at| *at == verb_at(&hoisted.rest));

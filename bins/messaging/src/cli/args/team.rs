@@ -145,7 +145,7 @@ pub(crate) struct TeamRemove {
     /// a machine id, or person@label
     #[argh(positional)]
     pub(crate) machine: String,
-    /// do not ask (a script must say this: without a terminal nobody can be asked)
+    /// do not ask (without a terminal nobody is asked)
     #[argh(switch)]
     pub(crate) yes: bool,
 }
