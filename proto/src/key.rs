@@ -1,11 +1,13 @@
 //! Machine and encryption keys (`messaging/1 §3`; contract wire-core §1.5).
 
+use crate::b64u;
 use crate::domain::{Domain, signed_bytes};
 use crate::json::{Invalid, Value};
 use crate::text_form::bytes_type;
 use curve25519_dalek::{EdwardsPoint, Scalar, edwards::CompressedEdwardsY};
 use ring::digest::{Context, SHA512};
 use ring::signature::{Ed25519KeyPair, KeyPair};
+use std::cmp::Ordering;
 use std::fmt;
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
@@ -77,6 +79,23 @@ impl MachineId {
     }
 }
 
+/// A machine id in the order of its text: what "ascending" means for ids on the wire (contract wire-core §7.2, §7.3). The
+/// order of [`MachineId`] itself is that of its bytes, which is another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByText(pub MachineId);
+
+impl PartialOrd for ByText {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ByText {
+    fn cmp(&self, other: &Self) -> Ordering {
+        b64u::cmp_texts(&self.0.0, &other.0.0)
+    }
+}
+
 /// A public key that was checked to be usable: the only way to a verification. Holds the curve point as well, which an
 /// eighth of a verification goes into: who checks many signatures of one machine keeps its key. Equal and ordered as ids.
 #[derive(Clone, Copy)]
@@ -140,13 +159,13 @@ impl PartialEq for VerifyKey {
 impl Eq for VerifyKey {}
 
 impl PartialOrd for VerifyKey {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl Ord for VerifyKey {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+    fn cmp(&self, other: &Self) -> Ordering {
         self.id.cmp(&other.id)
     }
 }

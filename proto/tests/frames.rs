@@ -305,6 +305,10 @@ fn what_a_refusal_calls_a_message() {
         (r#"{"t":"send","env":{"id":1},"req":"r","id":"i"}"#, Some("r")),
         (r#"{"t":"send","env":{"id":""},"req":"","id":"i"}"#, Some("i")),
         (r#"{"t":"send","env":[],"id":"i"}"#, Some("i")),
+        // A request is called by its `req`, whatever else it has; one without its shape by what is readable.
+        (r#"{"t":"roster.sync","req":"r","after":0,"env":{"id":"e"}}"#, Some("r")),
+        (r#"{"t":"roster.append","req":"r","entry":{},"env":{"id":"e"},"id":"i"}"#, Some("r")),
+        (r#"{"t":"roster.sync","req":"r","env":{"id":"e"}}"#, Some("e")),
         (r#"{"t":"future","req":"r"}"#, Some("r")),
         (&format!(r#"{{"t":"send","req":"{long}","id":"i"}}"#), Some("i")),
         (&format!(r#"{{"t":"send","req":"{astral}"}}"#), Some(astral.as_str())),

@@ -4,7 +4,9 @@
 use messaging_proto::domain::Domain;
 use messaging_proto::hash::{Hash, sha256, sha256_of};
 use messaging_proto::json::Value;
-use messaging_proto::key::{EncKey, EncSecret, MachineId, Sig, SigningKey, VerifyKey, verify, verify_value};
+use messaging_proto::key::{
+    ByText, EncKey, EncSecret, MachineId, Sig, SigningKey, VerifyKey, verify, verify_value,
+};
 use messaging_proto::time::Wall;
 use messaging_proto::ulid::Ulid;
 use messaging_proto::units::{cut_utf16, utf16_len};
@@ -42,6 +44,17 @@ proptest! {
         let text = b64u::encode(&bytes);
         prop_assert_eq!(Hash::parse(&text).is_some(), bytes.len() == 32);
         prop_assert_eq!(Sig::parse(&text).is_some(), bytes.len() == 64);
+    }
+
+    #[test]
+    fn ids_by_text_are_ordered_as_their_texts(one: [u8; 32], other: [u8; 32], alike in 0_usize..=32) {
+        // Also of those that begin alike.
+        let mut near = one;
+        near[alike..].copy_from_slice(&other[alike..]);
+        for other in [other, near] {
+            let (one, other) = (MachineId(one), MachineId(other));
+            prop_assert_eq!(ByText(one).cmp(&ByText(other)), one.to_string().cmp(&other.to_string()));
+        }
     }
 
     #[test]

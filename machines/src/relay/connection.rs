@@ -6,7 +6,7 @@ use super::limits::Limits;
 use super::schema::Seat;
 use messaging_proto::frame::Nonce;
 use messaging_proto::hash::RealmId;
-use messaging_proto::key::MachineId;
+use messaging_proto::key::{ByText, MachineId};
 use messaging_proto::time::Mono;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,8 +63,9 @@ pub(super) struct Connections {
     hello_timeout_ms: u64,
     silence_ms: u64,
     all: BTreeMap<ConnId, Connection>,
-    /// The one connection of each machine of a team.
-    live: BTreeMap<(RealmId, MachineId), ConnId>,
+    /// The one connection of each machine of a team. One key in two teams is a machine of each, as it has a queue in each.
+    /// By text, as `welcome` lists them; the key without a machine is none, and before all of its team.
+    live: BTreeMap<(RealmId, Option<ByText>), ConnId>,
     /// When to look at a connection again; it may have been heard since.
     watch: BTreeSet<(Mono, ConnId)>,
 }
@@ -88,7 +89,8 @@ impl Connections {
 
     /// Makes a connection its machine's one. The one before it, if any, is closing from now on.
     pub(super) fn authenticate(&mut self, conn: ConnId, now: Mono, live: Live) -> Option<ConnId> {
-        let before = self.live.insert((live.team, live.machine), conn).filter(|before| *before != conn);
+        let key = (live.team, Some(ByText(live.machine)));
+        let before = self.live.insert(key, conn).filter(|before| *before != conn);
         if let Some(before) = before {
             self.set_closing(before);
         }
@@ -128,13 +130,15 @@ impl Connections {
 
     /// The connection of a machine.
     pub(super) fn of(&self, team: &RealmId, machine: &MachineId) -> Option<ConnId> {
-        self.live.get(&(*team, *machine)).copied()
+        self.live.get(&(*team, Some(ByText(*machine)))).copied()
     }
 
-    /// The online machines of a team, ascending.
+    /// The online machines of a team, ascending by their text (contract wire-core §7.2, `welcome`).
     pub(super) fn online(&self, team: &RealmId) -> impl Iterator<Item = (MachineId, ConnId)> {
-        let ends = (*team, MachineId([0; 32]))..=(*team, MachineId([0xff; 32]));
-        self.live.range(ends).map(|((_, machine), conn)| (*machine, *conn))
+        let team = *team;
+        let from = self.live.range((team, None)..);
+        from.take_while(move |((of, _), _)| *of == team)
+            .filter_map(|((_, machine), conn)| machine.map(|machine| (machine.0, *conn)))
     }
 
     /// How many are authenticated.
@@ -194,7 +198,7 @@ impl Connections {
     /// Takes a live connection out of the online list. A replaced one is closing already, and not in it.
     fn leave(&mut self, conn: ConnId) -> Option<Live> {
         let live = self.live(conn)?;
-        self.live.remove(&(live.team, live.machine));
+        self.live.remove(&(live.team, Some(ByText(live.machine))));
         Some(live)
     }
 }

@@ -5,7 +5,7 @@ use super::delivery::Offer;
 use super::io::{ConnId, Count, Effect, Log};
 use super::limits::{Charge, FREE_ACK_BYTES};
 use super::queue::{Full, Item, Lookup};
-use super::schema::{IdKey, PresenceRow, Print};
+use super::schema::{IdKey, PresenceRow, Print, Seat};
 use super::{Relay, Turn, close, held, presence, send, teams};
 use crate::store::StoreDown;
 use messaging_proto::Code;
@@ -122,7 +122,7 @@ impl Relay {
         }
         // §7.6 step 11.
         let size = text.len() as u64;
-        if let Some(full) = parts.queue.full(turn.step, turn.txn, &self.config.limits, to, from, size)? {
+        if let Some(full) = self.full(turn, to, from, size)? {
             turn.out.push(Effect::Count(Count::QueueFull));
             self.log_full(turn, full);
             turn.refuse(conn, id, Code::RateLimited);
@@ -134,11 +134,32 @@ impl Relay {
             return Ok(());
         }
         let item = Item { to, from, id: key, exp: header.exp, print, text };
-        let position = parts.queue.put(turn.step, turn.txn, &item);
+        let position = held(&mut self.parts)?.queue.put(turn.step, turn.txn, &item);
         let offer = Offer { to, from, id: key, position, exp: header.exp, text };
         self.deliveries.offer(turn.step, &offer, turn.out);
         turn.say(conn, RelayFrame::Ack { id: header.id });
         Ok(())
+    }
+
+    /// The cap that one more envelope would pass. What has ended counts for none (contract wire-core §7.9), so a queue that is
+    /// full of it is purged at once.
+    fn full(
+        &mut self,
+        turn: &mut Turn<'_, '_>,
+        to: Seat,
+        from: Seat,
+        size: u64,
+    ) -> Result<Option<Full>, StoreDown> {
+        let (step, limits) = (turn.step, &self.config.limits);
+        let queue = &mut held(&mut self.parts)?.queue;
+        let full = queue.full(step, turn.txn, limits, to, from, size)?;
+        if full != Some(Full::Whole) || self.failing || !queue.behind(turn.txn, step.wall)? {
+            return Ok(full);
+        }
+        queue.purge_now(step);
+        self.purge(turn)?;
+        let (queue, limits) = (&mut held(&mut self.parts)?.queue, &self.config.limits);
+        queue.full(step, turn.txn, limits, to, from, size)
     }
 
     fn log_full(&mut self, turn: &mut Turn<'_, '_>, full: Full) {
@@ -198,16 +219,17 @@ impl Relay {
                 return Ok(());
             }
         };
+        let text: &Arc<str> = inspected.jcs().ok_or(StoreDown)?;
+        let row = PresenceRow { seq: send::presence_seq(inspected), exp, text };
+        // §7 "presence": an older one is dropped without a nack.
+        if !presence::is_newer(turn.txn, live.seat, row.seq)? {
+            return Ok(());
+        }
         if self.failing {
             turn.refuse(conn, id, Code::Internal);
             return Ok(());
         }
-        let text: &Arc<str> = inspected.jcs().ok_or(StoreDown)?;
-        let row = PresenceRow { seq: send::presence_seq(inspected), exp, text };
-        // §7 "presence": an older one is dropped without a nack.
-        if !presence::keep(turn.txn, live.seat, &row)? {
-            return Ok(());
-        }
+        presence::keep(turn.txn, live.seat, &row);
         for (machine, _) in self.connections.online(&live.team) {
             if machine != live.machine
                 && let Some(seat) = team.seat(&machine)

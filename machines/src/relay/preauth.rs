@@ -82,7 +82,7 @@ impl Relay {
             return self.refuse_connection(turn, conn, Code::Internal, close::FULL);
         };
         let head = team.head()?;
-        // In order of machine id.
+        // §7.3: in order of machine id.
         let snapshot: VecDeque<Seat> = team.seats.values().copied().collect();
         let backlog = parts.queue.backlog(turn.txn, seat)?;
         // §7 Limits: a machine that replaces its own connection adds none.
@@ -167,13 +167,17 @@ impl Relay {
                 return Ok(());
             }
         };
-        let founds = matches!(shaped.entry.op, Op::Genesis { .. } | Op::InviteRedeem { .. });
-        if self.failing && founds {
-            turn.refuse(conn, Some(req.as_str()), Code::Internal);
-            return Ok(());
-        }
         match (&shaped.entry.op, &shaped.entry.team) {
             (Op::Genesis { .. }, _) => self.found(turn, conn, &awaiting.address, req, raw, &shaped),
+            (Op::InviteRedeem { .. }, Some(team)) if self.failing => {
+                let known = held(&mut self.parts)?.teams.knows(turn.txn, team)?;
+                turn.refuse(
+                    conn,
+                    Some(req.as_str()),
+                    if known { Code::Internal } else { Code::InviteInvalid },
+                );
+                Ok(())
+            }
             (op @ Op::InviteRedeem { .. }, Some(team)) => {
                 if self.has_to_wait(turn, conn, req, team)? {
                     return Ok(());
@@ -222,6 +226,9 @@ impl Relay {
             return Ok(());
         } else if teams.count() >= limits.max_teams {
             Err(Code::Forbidden)
+        } else if self.failing {
+            // §7 Store failures.
+            Err(Code::Internal)
         } else {
             teams.found(turn.txn, turn.step.wall, raw)?
         };

@@ -69,18 +69,16 @@ pub(super) fn current(txn: &Txn<'_>, now: Wall, seat: Seat) -> Result<Option<Arc
     Ok(row.filter(|row| row.exp > now).map(|row| Arc::from(row.text)))
 }
 
-/// Keeps a presence as its machine's latest. False, and nothing is kept, when its `seq` is not above the stored
-/// one.
-pub(super) fn keep(txn: &mut Txn<'_>, seat: Seat, presence: &PresenceRow<'_>) -> Result<bool, StoreDown> {
-    if let Some(row) = txn.get(PRESENCE, &seat_prefix(seat))? {
-        match PresenceRow::decode(&row) {
-            Some(before) if presence.seq <= before.seq => return Ok(false),
-            Some(_) => {}
-            None => txn.damaged(PRESENCE, &seat_prefix(seat)),
-        }
-    }
+/// Whether a presence with this `seq` is above the stored one, if there is one.
+pub(super) fn is_newer(txn: &Txn<'_>, seat: Seat, seq: u64) -> Result<bool, StoreDown> {
+    let Some(row) = txn.get(PRESENCE, &seat_prefix(seat))? else { return Ok(true) };
+    let before = txn.noting(PRESENCE, &seat_prefix(seat), PresenceRow::decode(&row));
+    Ok(before.is_none_or(|before| seq > before.seq))
+}
+
+/// Keeps a presence as its machine's latest.
+pub(super) fn keep(txn: &mut Txn<'_>, seat: Seat, presence: &PresenceRow<'_>) {
     txn.put(PRESENCE, &seat_prefix(seat), &presence.encode());
-    Ok(true)
 }
 
 /// §7 Removal: a removed machine has no presence.

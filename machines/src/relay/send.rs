@@ -57,8 +57,8 @@ const PRESENCE: [Check; 10] = [
 /// # Errors
 /// The code of the first that fails.
 pub(super) fn check_send<'a>(
-    live: &'a Live,
-    roster: &'a Roster,
+    live: &Live,
+    roster: &Roster,
     now: Wall,
     inspected: &'a Inspected,
 ) -> Result<&'a Envelope, Code> {
@@ -70,8 +70,8 @@ pub(super) fn check_send<'a>(
 /// # Errors
 /// The code of the first that fails.
 pub(super) fn check_presence<'a>(
-    live: &'a Live,
-    roster: &'a Roster,
+    live: &Live,
+    roster: &Roster,
     now: Wall,
     inspected: &'a Inspected,
 ) -> Result<&'a Envelope, Code> {
@@ -80,8 +80,8 @@ pub(super) fn check_presence<'a>(
 
 fn check<'a>(
     checks: &[Check],
-    live: &'a Live,
-    roster: &'a Roster,
+    live: &Live,
+    roster: &Roster,
     now: Wall,
     inspected: &'a Inspected,
 ) -> Result<&'a Envelope, Code> {

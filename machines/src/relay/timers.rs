@@ -38,22 +38,32 @@ impl Relay {
         if self.failing {
             return Ok(());
         }
+        self.purge(turn)?;
         let parts = held(&mut self.parts)?;
-        let purged = parts.queue.purge(turn.step, turn.txn)?;
+        parts.queue.sweep(turn.step, turn.txn)?;
+        let presences = parts.presences.purge(turn.step, turn.txn)?;
+        turn.count_purged("presence", presences);
+        Ok(())
+    }
+
+    /// Drops envelopes that have ended and forgets ids, if it is time, a bounded part of them.
+    pub(super) fn purge(&mut self, turn: &mut Turn<'_, '_>) -> Result<(), StoreDown> {
+        let purged = held(&mut self.parts)?.queue.purge(turn.step, turn.txn)?;
         for gone in &purged.dropped {
             // The window of what has ended has room again.
             self.deliveries.release(gone.to, gone.from, gone.id);
             self.deliveries.pump(turn.step, turn.txn, gone.to, turn.out)?;
         }
-        parts.queue.sweep(turn.step, turn.txn)?;
-        let presences = parts.presences.purge(turn.step, turn.txn)?;
-        for (table, rows) in
-            [("queue", purged.dropped.len() as u64), ("seen", purged.seen), ("presence", presences)]
-        {
-            if rows > 0 {
-                turn.out.push(Effect::Count(Count::Purged(table, rows)));
-            }
-        }
+        turn.count_purged("queue", purged.dropped.len() as u64);
+        turn.count_purged("seen", purged.seen);
         Ok(())
+    }
+}
+
+impl Turn<'_, '_> {
+    fn count_purged(&mut self, table: &'static str, rows: u64) {
+        if rows > 0 {
+            self.out.push(Effect::Count(Count::Purged(table, rows)));
+        }
     }
 }

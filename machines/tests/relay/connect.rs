@@ -25,22 +25,25 @@ fn error(code: Code) -> impl Fn(&[RelayFrame]) -> bool {
 
 #[test]
 fn welcome_names_the_head_and_the_others_online_in_order() {
-    let clients = clients(4);
+    let clients = clients(12);
     let mut world = world(&clients);
-    let first = world.login(&clients[0]);
-    let second = world.login(&clients[1]);
-    let (conn, said) = world.connect(&clients[2]);
-    let mut online = vec![clients[0].machine(), clients[1].machine()];
+    let others: Vec<_> = clients[1..].iter().map(|client| world.login(client)).collect();
+    let (conn, said) = world.connect(&clients[0]);
+    let mut online: Vec<_> = clients[1..].iter().map(Client::machine).collect();
+    // Ids are texts: their order is not that of the bytes they stand for.
     online.sort();
+    let by_bytes = online.clone();
+    online.sort_by_key(ToString::to_string);
+    assert_ne!(online, by_bytes, "the test can tell");
     assert_eq!(frames(&said, conn), [RelayFrame::Welcome { head: world.head(), online }]);
     let team = world.team_id();
-    let machine = clients[2].machine();
+    let machine = clients[0].machine();
     assert!(said.contains(&Effect::Authenticated { conn, team, machine }));
-    for other in [first, second] {
-        assert_eq!(frames(&said, other), [RelayFrame::Peer { machine, online: true }]);
+    for other in &others {
+        assert_eq!(frames(&said, *other), [RelayFrame::Peer { machine, online: true }]);
     }
     let said = world.close(conn);
-    for other in [first, second] {
+    for other in others {
         assert_eq!(frames(&said, other), [RelayFrame::Peer { machine, online: false }]);
     }
 }
@@ -249,6 +252,72 @@ fn a_known_frame_of_another_shape_is_refused_by_its_id() {
         assert!(closes(&said, conn).is_empty(), "the connection stays");
     }
     assert!(frames(&world.say_text(conn, br#"{"t":"later","req":"r"}"#), conn).is_empty());
+}
+
+/// A relay without the directory: its frames are unknown ones, and its `hello` is none (`messaging/1 §7`, "Directory frames").
+#[test]
+fn what_a_directory_relay_hears_is_unknown_here() {
+    const FRAMES: &[&str] = &[
+        r#"{"t":"dir.sth","req":"r"}"#,
+        r#"{"t":"dir.heads","req":"r","persons":[]}"#,
+        r#"{"t":"dir.bind","req":"r","entry":{}}"#,
+        r#"{"t":"dir.append","req":"r","entry":{}}"#,
+        r#"{"t":"dir.watch","req":"r","persons":[]}"#,
+        r#"{"t":"presence.watch","req":"r","persons":[]}"#,
+        r#"{"t":"wake.arm","req":"r"}"#,
+        r#"{"t":"welcome","online":[]}"#,
+    ];
+    let clients = clients(1);
+    let mut world = world(&clients);
+    let (conn, nonce) = world.open();
+    for text in &FRAMES[..7] {
+        assert!(frames(&world.say_text(conn, text.as_bytes()), conn).is_empty(), "{text}");
+    }
+    let hello = world.hello(&clients[0], &nonce);
+    assert!(matches!(frames(&world.say(conn, &hello), conn)[..], [RelayFrame::Welcome { .. }]));
+    for text in FRAMES {
+        assert!(frames(&world.say_text(conn, text.as_bytes()), conn).is_empty(), "{text}");
+    }
+    let hosted = format!(
+        r#"{{"t":"hello","proto":"messaging.relay.v1","realm":"{}","person":"p_{}","device":"{}","ts":{},"sig":"{}"}}"#,
+        world.team_id(),
+        "a".repeat(26),
+        clients[0].machine(),
+        world.wall.0,
+        messaging_proto::b64u::encode(&[0; 64]),
+    );
+    let (conn, _) = world.open();
+    let said = world.say_text(conn, hosted.as_bytes());
+    assert!(error(Code::InvalidRequest)(&frames(&said, conn)));
+    assert_eq!(closes(&said, conn), [4001]);
+}
+
+/// A member that no table lists changes nothing, whatever it is called (contract wire-core, general rules and §7.2).
+#[test]
+fn members_that_no_frame_has_change_nothing() {
+    let clients = clients(2);
+    let mut config = Config::new(RELAY);
+    config.limits.frames_per_minute = 4;
+    let mut world = World::team(config, &clients);
+    world.pass(60_000);
+    let (conn, nonce) = world.open();
+    let with = |text: &str, more: &str| format!("{},{more}}}", text.strip_suffix('}').unwrap());
+    let hello =
+        with(&world.hello(&clients[0], &nonce).to_text(), r#""relay":"else","nonce":null,"x":[1e400]"#);
+    let said = world.say_text(conn, hello.as_bytes());
+    assert!(matches!(frames(&said, conn)[..], [RelayFrame::Welcome { .. }]), "{said:?}");
+    let env = world.draft(&clients[0], &clients[1]).sign(&clients[0]);
+    let send = with(&ClientOutbound::Send { env }.to_text(), r#""req":"not it","id":"nor this","stage":7"#);
+    assert!(matches!(frames(&world.say_text(conn, send.as_bytes()), conn)[..], [RelayFrame::Ack { .. }]));
+    let sync = with(r#"{"t":"roster.sync","req":"r1","after":-1}"#, r#""env":{"id":"e1"},"team":0"#);
+    for _ in 0..3 {
+        let said = world.say_text(conn, sync.as_bytes());
+        assert!(
+            matches!(&frames(&said, conn)[..], [RelayFrame::RosterEntries { req, .. }] if req.as_str() == "r1")
+        );
+    }
+    let said = world.say_text(conn, sync.as_bytes());
+    assert_eq!(nacks(&said, conn), [("r1".to_owned(), Code::RateLimited)], "called by its request");
 }
 
 #[test]

@@ -5,7 +5,10 @@ use messaging_machines::relay::io::{ConnId, Effect, Event};
 use messaging_machines::relay::{Config, Relay};
 use messaging_proto::Code;
 use messaging_proto::frame::{ClientOutbound, RelayFrame, Req};
+use messaging_proto::json::parse_wire;
+use messaging_proto::name::TeamName;
 use messaging_proto::realm::Role;
+use messaging_proto::roster::genesis as genesis_of;
 
 fn delivered(effects: &[Effect], conn: ConnId) -> Vec<String> {
     let text = |frame: RelayFrame| match frame {
@@ -65,14 +68,21 @@ fn what_only_reads_goes_on_and_what_would_write_is_internal() {
     assert_eq!(nacks(&said, alice)[0].1, Code::BadSignature);
     let said = world.send(alice, &fresh.sign(&clients[0]));
     assert_eq!(nacks(&said, alice)[0].1, Code::Internal);
-    let presence = world.presence_draft(&clients[0], 1).sign(&clients[0]);
+    let presence = world.presence_draft(&clients[0], 4).sign(&clients[0]);
     let said = world.say(alice, &ClientOutbound::Presence { env: presence });
     assert_eq!(nacks(&said, alice)[0].1, Code::Internal);
     let entry = world.author(&clients[0]).member_role(&clients[2].machine(), Role::Admin).unwrap();
     assert_eq!(nacks(&world.append(alice, &entry), alice)[0].1, Code::Internal);
     let (stranger, _) = world.open();
     let said = world.append(stranger, &entry);
-    assert!(closes(&said, stranger).is_empty() && !nacks(&said, stranger).is_empty());
+    assert!(closes(&said, stranger).is_empty());
+    assert_eq!(nacks(&said, stranger)[0].1, Code::Forbidden);
+    let genesis = world.roster.entry(0).unwrap().text().clone();
+    let genesis = parse_wire(genesis.as_bytes(), 1 << 20).unwrap();
+    assert_eq!(nacks(&world.append(stranger, &genesis), stranger)[0].1, Code::RosterConflict);
+    let name = TeamName::parse("another").unwrap();
+    let another = genesis_of(&clients[2].key, world.wall, &name, &clients[2].member(Role::Admin)).unwrap();
+    assert_eq!(nacks(&world.append(stranger, &another), stranger)[0].1, Code::Internal);
     // Acks are kept: not sent again, and the window does not move before the deletion.
     for draft in &drafts[..2] {
         assert!(delivered(&world.ack(bob, &clients[0], draft), bob).is_empty());
@@ -82,6 +92,23 @@ fn what_only_reads_goes_on_and_what_would_write_is_internal() {
     assert!(!delivered(&said, bob).is_empty());
     // Whatever time brings, nothing is written.
     world.pass(8 * 86_400_000);
+    assert_eq!(world.rows(), before);
+}
+
+#[test]
+fn a_presence_that_is_not_above_is_dropped_without_a_word_meanwhile_too() {
+    let clients = [Client::new(1)];
+    let mut world = World::team(Config::new("wss://relay.example"), &clients);
+    let conn = world.login(&clients[0]);
+    let present = |world: &mut World, seq| {
+        let env = world.presence_draft(&clients[0], seq).sign(&clients[0]);
+        world.say(conn, &ClientOutbound::Presence { env })
+    };
+    present(&mut world, 3);
+    let before = world.rows();
+    fail(&mut world, &[(conn, &clients[0])]);
+    assert!(frames(&present(&mut world, 3), conn).is_empty());
+    assert_eq!(nacks(&present(&mut world, 4), conn)[0].1, Code::Internal);
     assert_eq!(world.rows(), before);
 }
 

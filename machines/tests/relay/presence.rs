@@ -24,9 +24,13 @@ fn deliver(env: &Arc<str>) -> RelayFrame {
 
 #[test]
 fn the_latest_goes_to_the_others_and_to_who_connects_later() {
-    let clients = clients(4);
-    let mut world = World::team(Config::new(RELAY), &clients);
-    let conns: Vec<ConnId> = clients.iter().take(3).map(|client| world.login(client)).collect();
+    let clients = clients(10);
+    let (newcomer, clients) = clients.split_last().unwrap();
+    let mut world = {
+        let all: Vec<Client> = clients.iter().chain([newcomer]).cloned().collect();
+        World::team(Config::new(RELAY), &all)
+    };
+    let conns: Vec<ConnId> = clients.iter().map(|client| world.login(client)).collect();
     let mut latest: Vec<(messaging_proto::key::MachineId, Arc<str>)> = Vec::new();
     for (client, conn) in clients.iter().zip(&conns) {
         let old = world.presence_draft(client, 4).sign(client);
@@ -46,12 +50,12 @@ fn the_latest_goes_to_the_others_and_to_who_connects_later() {
         }
         latest.push((client.machine(), new));
     }
-    latest.sort();
+    latest.sort_by_key(|(machine, _)| machine.to_string());
     // §7.3: welcome, then every member's, by machine id; then the queue.
-    let draft = world.draft(&clients[0], &clients[3]).sign(&clients[0]);
+    let draft = world.draft(&clients[0], newcomer).sign(&clients[0]);
     world.send(conns[0], &draft);
     world.crash(crate::support::Crash::Lost);
-    let (conn, said) = world.connect(&clients[3]);
+    let (conn, said) = world.connect(newcomer);
     let mut expected: Vec<RelayFrame> = latest.iter().map(|(_, env)| deliver(env)).collect();
     expected.push(deliver(&draft));
     assert_eq!(frames(&said, conn)[1..], expected[..]);

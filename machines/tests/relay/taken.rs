@@ -1,6 +1,6 @@
 //! Dedupe and queue caps: the last two rows of contract wire-core §7.6.
 
-use crate::support::{Client, Crash, World, counts, frames, nacks};
+use crate::support::{Client, Crash, World, closes, counts, frames, nacks};
 use messaging_machines::relay::Config;
 use messaging_machines::relay::io::{ConnId, Count, Effect, Log};
 use messaging_proto::Code;
@@ -189,6 +189,51 @@ fn queue_caps_by_sender_machine_and_whole() {
     let id = Ulid::parse(value.get("id").and_then(Value::as_str).unwrap()).unwrap();
     world.say(c, &ClientOutbound::RecvAck { from: clients[0].machine(), id });
     assert!(ok(&send(&mut world, a, 0, 2), a));
+}
+
+/// The caps of the whole queue count what has not ended, too: the purge is not waited for.
+#[test]
+fn what_has_ended_leaves_the_whole_queue_at_once() {
+    let clients = clients(3);
+    for by_bytes in [false, true] {
+        let mut config = Config::new(RELAY);
+        config.limits.queue_rows = if by_bytes { 1_000 } else { 3 };
+        config.limits.frames_per_minute = 10_000;
+        let mut world = World::team(config.clone(), &clients);
+        let conn = world.login(&clients[0]);
+        let drafts: Vec<_> = [1, 2, 1]
+            .into_iter()
+            .zip(5_000..)
+            .map(|(to, end)| {
+                let mut draft = world.draft(&clients[0], &clients[to]);
+                draft.set("exp", Value::int(world.wall.0 + end)).sign(&clients[0])
+            })
+            .collect();
+        if by_bytes {
+            world.config.limits.queue_bytes = drafts.iter().map(|env| env.len() as u64).sum();
+            world.crash(Crash::Lost);
+        }
+        let conn = if by_bytes { world.login(&clients[0]) } else { conn };
+        let (recipient, _) = world.connect(&clients[1]);
+        for env in &drafts {
+            assert!(acked(&mut world, conn, env));
+        }
+        // The timers of the purge are never reached: only the wall clock goes on.
+        let start = world.wall;
+        world.wall = start.plus(4_999);
+        let env = world.draft(&clients[0], &clients[2]).sign(&clients[0]);
+        assert_eq!(refused(&mut world, conn, &env), Code::RateLimited, "nothing has ended");
+        world.wall = start.plus(5_000);
+        let said = world.send(conn, &env);
+        assert!(matches!(frames(&said, conn)[..], [RelayFrame::Ack { .. }]), "{said:?}");
+        assert_eq!(counts(&said), [Count::Purged("queue", 1)]);
+        let next = world.draft(&clients[0], &clients[2]).sign(&clients[0]);
+        assert_eq!(refused(&mut world, conn, &next), Code::RateLimited, "one ended, one came");
+        world.wall = start.plus(5_002);
+        assert!(acked(&mut world, conn, &next));
+        assert_eq!(world.count_rows("relay.order"), 2, "both others are gone");
+        assert!(closes(&world.settle(), recipient).is_empty());
+    }
 }
 
 #[test]

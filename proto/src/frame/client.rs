@@ -113,6 +113,15 @@ impl Frame for ClientFrame {
             Self::Pong { .. } => "pong",
         }
     }
+
+    fn request(&self) -> Option<&str> {
+        match self {
+            Self::Join { req, .. } | Self::RosterSync { req, .. } | Self::RosterAppend { req, .. } => {
+                Some(req.as_str())
+            }
+            _ => None,
+        }
+    }
 }
 
 /// An integer from −1.

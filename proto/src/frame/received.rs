@@ -21,6 +21,11 @@ pub trait Frame: Sized {
 
     /// The frame's type.
     fn t(&self) -> &'static str;
+
+    /// What a refusal of this frame calls it, when its type says so (contract §7.2); nothing when any readable id will do.
+    fn request(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// The members of a received frame.
@@ -131,8 +136,8 @@ impl<F: Frame> Received<F> {
 }
 
 impl<F> Received<F> {
-    /// What a refusal of this message calls it: `env.id`, else `req`, else `id`, the first that is a string of 1
-    /// to 64 UTF-16 units.
+    /// What a refusal of this message calls it: `req` of a request, else `env.id`, else `req`, else `id`, the first that is a
+    /// string of 1 to 64 UTF-16 units.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
@@ -147,11 +152,14 @@ fn read<F: Frame>(bytes: &[u8], max: usize, sender: Option<&VerifyKey>) -> (Pars
     let id = readable_id(&object);
     let Some(t) = F::TYPES.iter().copied().find(|known| *known == t) else { return (Parsed::Unknown, id) };
     let canonical = if canonical { std::str::from_utf8(bytes).ok() } else { None };
-    let parsed = match F::read(t, Members { object, canonical, sender }) {
-        Ok(frame) => Parsed::Frame(frame),
-        Err(_) => Parsed::BadShape { t, id: id.clone() },
-    };
-    (parsed, id)
+    match F::read(t, Members { object, canonical, sender }) {
+        Ok(frame) => {
+            // A member that no table lists is no id: an `env` in a request of the roster, say.
+            let id = frame.request().map(str::to_owned).or(id);
+            (Parsed::Frame(frame), id)
+        }
+        Err(_) => (Parsed::BadShape { t, id: id.clone() }, id),
+    }
 }
 
 fn readable_id(object: &Object) -> Option<String> {

@@ -92,9 +92,9 @@ impl Depth {
 impl Queue {
     /// The cap that one more envelope of `size` bytes would pass, if any.
     ///
-    /// Caps count unexpired envelopes. The recipient's own are exact at any time; the caps of the whole queue also
-    /// count what has ended in the last moments, until the purge comes by; so do the recipient's own for a while, when very
-    /// many are asked for again and again.
+    /// Caps count unexpired envelopes. The recipient's own are exact at any time, but for a while when very many are asked for
+    /// again and again; the caps of the whole queue also count what has ended until the purge comes by, as long as the queue
+    /// is [`Queue::behind`].
     pub(in crate::relay) fn full(
         &mut self,
         step: &Step,
@@ -147,7 +147,7 @@ impl Queue {
     }
 
     /// Whether something has ended that the purge has not come by.
-    fn behind(&self, txn: &Txn<'_>, now: Wall) -> Result<bool, StoreDown> {
+    pub(in crate::relay) fn behind(&self, txn: &Txn<'_>, now: Wall) -> Result<bool, StoreDown> {
         let from = Bound::Included(self.passed.as_slice());
         let next = txn.range(EXPIRY, Range { from, to: Bound::Unbounded, reverse: false, limit: 1 })?;
         match next.first() {

@@ -6,7 +6,7 @@ use crate::store::{StoreDown, Txn};
 use messaging_proto::Code;
 use messaging_proto::hash::{RealmId, sha256};
 use messaging_proto::json::{FromValue, Value, canonicalize};
-use messaging_proto::key::MachineId;
+use messaging_proto::key::{ByText, MachineId};
 use messaging_proto::limits::ROSTER_ENTRY_BYTES;
 use messaging_proto::realm::Head;
 use messaging_proto::roster::{ApplyOptions, Entry, Op, Roster};
@@ -71,8 +71,8 @@ impl Teams {
         write_entry(txn, &id, head, &text);
         self.counts.teams += 1;
         let founders: Vec<MachineId> = roster.members().map(|member| member.machine).collect();
-        let seats: BTreeMap<MachineId, Seat> =
-            founders.into_iter().map(|machine| (machine, self.seat(txn, &id, &machine))).collect();
+        let seats: BTreeMap<ByText, Seat> =
+            founders.into_iter().map(|machine| (ByText(machine), self.seat(txn, &id, &machine))).collect();
         self.save(txn);
         self.keep(id, Team { roster, seats, used: self.clock, links: 0 }, head);
         Ok(Ok(head))
@@ -96,13 +96,13 @@ impl Teams {
         let mut removed = None;
         match op {
             Op::MemberRemove { machine } => {
-                removed = team.seats.remove(machine).map(|seat| (*machine, seat));
+                removed = team.seats.remove(&ByText(*machine)).map(|seat| (*machine, seat));
                 txn.delete(SEAT, &seat_key(id, machine));
             }
             Op::InviteRedeem { member, .. } | Op::MemberAdd { member } => {
                 let seat = self.seat(txn, id, &member.machine);
                 if let Some(team) = self.cache.get_mut(id) {
-                    team.seats.insert(member.machine, seat);
+                    team.seats.insert(ByText(member.machine), seat);
                 }
             }
             Op::Genesis { .. }

@@ -19,7 +19,7 @@ use super::schema::{
 use crate::store::{StoreDown, Table, Txn};
 use messaging_proto::Code;
 use messaging_proto::hash::RealmId;
-use messaging_proto::key::MachineId;
+use messaging_proto::key::{ByText, MachineId};
 use messaging_proto::realm::Head;
 use messaging_proto::roster::Roster;
 use messaging_proto::time::Mono;
@@ -36,8 +36,8 @@ pub(super) type Judged<T> = Result<Result<T, Code>, StoreDown>;
 /// A team as it is at its head.
 pub(super) struct Team {
     pub(super) roster: Roster,
-    /// The seat of each current member.
-    pub(super) seats: BTreeMap<MachineId, Seat>,
+    /// The seat of each current member, by the text of its id.
+    pub(super) seats: BTreeMap<ByText, Seat>,
     used: u64,
     /// Members online. While there are any the team stays parsed: two large teams whose members take turns would
     /// otherwise have the relay replay both, over and over.
@@ -52,7 +52,7 @@ impl Team {
 
     /// The seat of a current member.
     pub(super) fn seat(&self, machine: &MachineId) -> Option<Seat> {
-        self.seats.get(machine).copied()
+        self.seats.get(&ByText(*machine)).copied()
     }
 
     /// Reads a team; nothing when its roster does not read.
@@ -64,7 +64,7 @@ impl Team {
         let Some(roster) = roster else { return Ok(None) };
         let seat = |(key, row): (Vec<u8>, Vec<u8>)| {
             let machine = key.get(32..)?.try_into().map(MachineId).ok()?;
-            Some((machine, txn.noting(SEAT, &key, Seat::decode(&row))?))
+            Some((ByText(machine), txn.noting(SEAT, &key, Seat::decode(&row))?))
         };
         let seats = txn.prefix(SEAT, id.as_bytes(), usize::MAX)?.into_iter().filter_map(seat).collect();
         Ok(Some(Self { roster, seats, used: 0, links: 0 }))
