@@ -77,12 +77,19 @@ impl Waiter {
     }
 
     fn taking(signals: &[Signal]) -> std::io::Result<Self> {
-        let mut signals = async_signal::Signals::new(signals.iter().copied())?;
+        // A file at the size that the system allows one: the write fails as on a full disk, where without a handler the
+        // signal would end the process.
+        let signals = signals.iter().copied().chain([Signal::Xfsz]);
+        let mut signals = async_signal::Signals::new(signals)?;
         let (wake, wakes) = mpsc::channel();
         let signalled = wake.clone();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             while let Some(Ok(signal)) = async_io::block_on(signals.next()) {
-                let wake = if matches!(signal, Signal::Hup) { Wake::Reload } else { Wake::Signal };
+                let wake = match signal {
+                    Signal::Xfsz => continue,
+                    Signal::Hup => Wake::Reload,
+                    _ => Wake::Signal,
+                };
                 if signalled.send(wake).is_err() {
                     break;
                 }

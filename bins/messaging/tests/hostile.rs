@@ -194,6 +194,20 @@ fn hostile_frames_get_their_answer_and_the_relay_stays_up() {
     link.say("p".repeat(1_048_577));
     assert_eq!(link.frame().unwrap_err(), 1009);
 
+    // What comes right behind a `hello` that is taken is under the limit after it, and behind one that is not it is not read.
+    let large = format!(r#"{{"t":"ping","n":5,"pad":"{}"}}"#, "p".repeat(100_000));
+    let mut link = Link::open(&world);
+    let hello = link.hello_text(&founder, &link.nonce, now());
+    link.say(hello);
+    link.say(&large);
+    assert_eq!(link.frame().unwrap()["t"], "welcome");
+    assert_eq!(link.frame().unwrap(), json!({"t": "pong", "n": 5}));
+    let mut link = Link::open(&world);
+    let hello = link.hello_text(&other, &link.nonce, now());
+    link.say(hello);
+    link.say(&large);
+    link.ends("not_member", 4001);
+
     // A newer connection of the machine replaces the older.
     let mut older = live(&world, &founder);
     let _newer = live(&world, &founder);

@@ -1,4 +1,5 @@
-//! A filesystem of 4 MiB that fills while a relay works on it: the specified answers, recovery, nothing acked lost.
+//! What a relay does with its disk: a filesystem of 4 MiB that fills while it works, a file that may not grow, and that it
+//! writes nothing else.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,15 +15,24 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 use world::{PATIENCE, Process, wait};
 
-fn ready(port: u16) -> (bool, String) {
+const RELAY: &str = env!("CARGO_BIN_EXE_messaging-relay");
+const READY: &str = "messaging-relay: ready ";
+
+fn get(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: relay\r\n\r\n").unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: relay\r\n\r\n").as_bytes()).unwrap();
     let mut answer = String::new();
     let _ = stream.read_to_string(&mut answer);
+    answer
+}
+
+fn ready(port: u16) -> (bool, String) {
+    let answer = get(port, "/readyz");
     (answer.starts_with("HTTP/1.1 200"), answer)
 }
 
@@ -53,7 +63,7 @@ fn a_full_filesystem_refuses_recovers_and_loses_nothing_acked() {
             "--bytes-per-minute",
             "1000000000",
         ];
-        Process::start(&arguments, "messaging-relay: ready ", &log)
+        Process::start(&arguments, READY, &log)
     };
     let mut relay = start(0);
     let port = relay.ready.parse().unwrap();
@@ -170,4 +180,82 @@ fn a_full_filesystem_refuses_recovers_and_loses_nothing_acked() {
         sender.send_acked(refused.frame.clone(), &refused.id).ok()
     });
     assert_eq!(relay.terminate(), Some(0));
+}
+
+/// Nothing is written but the store and its journal: no home, no temporary folder, no folder it was started in.
+#[test]
+fn nothing_but_the_store_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("data").join("relay.db");
+    std::fs::create_dir(db.parent().unwrap()).unwrap();
+    let mut command = Command::new(RELAY);
+    // Where nobody can write, root included.
+    command.env_clear().env("TMPDIR", "/proc").env("HOME", "/proc").current_dir("/proc");
+    command.args(["--listen", "127.0.0.1:0", "--db", db.to_str().unwrap()]);
+    let mut relay = Process::start_command(&mut command, READY, &folder.path().join("log"));
+    let port = relay.ready.parse().unwrap();
+    let team = Team::found(port, 2).unwrap();
+    let mut link = Link::live(port, &team.machines[0].key, &team.id).unwrap();
+    let envelope = team.one(0, 1, 1, 100).unwrap();
+    link.send_acked(envelope.frame, &envelope.id).unwrap();
+    let files = || -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(db.parent().unwrap())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(files(), ["relay.db", "relay.db.journal-0", "relay.db.journal-1"]);
+    drop(link);
+    assert_eq!(relay.terminate(), Some(0));
+}
+
+/// A file that may not grow any more (`ulimit -f`) is a store that fails, not the end of the process.
+#[test]
+fn a_file_at_the_size_it_may_have_is_a_failing_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let (db, log) = (folder.path().join("relay.db"), folder.path().join("log"));
+    let flags = ["--listen", "127.0.0.1:0", "--db", db.to_str().unwrap(), "--bytes-per-minute", "1000000000"];
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 8192; exec \"$0\" \"$@\"", RELAY]).args(flags);
+    let mut relay = Process::start_command(&mut limited, READY, &log);
+    let port = relay.ready.parse().unwrap();
+    let team = Team::found(port, 2).unwrap();
+    let mut link = Link::live(port, &team.machines[0].key, &team.id).unwrap();
+    let mut acked = Vec::new();
+    let refused = (1..200).find_map(|index| {
+        let envelope = team.one(0, 1, index, 100_000).unwrap();
+        link.say(envelope.frame).unwrap();
+        loop {
+            let answer = link.value().unwrap();
+            if answer["id"] == envelope.id.as_str() {
+                if answer["t"] == "nack" {
+                    break Some(answer);
+                }
+                acked.push(envelope.id);
+                break None;
+            }
+        }
+    });
+    assert_eq!(refused.unwrap()["code"], "internal");
+    assert!(acked.len() > 10, "{}", acked.len());
+    assert!(relay.is_running());
+    let failing =
+        wait("the log to say so", || events(&log).into_iter().find(|line| line["event"] == "store.failing"));
+    assert_eq!(failing["error"], "file_too_large");
+    assert!(get(port, "/healthz").ends_with(r#"{"ok":true}"#));
+    link.say(r#"{"t":"ping","n":7}"#.to_owned()).unwrap();
+    while link.value().unwrap()["n"] != 7 {}
+    drop(link);
+    assert_eq!(relay.terminate(), Some(0));
+    // Nothing that was acked is lost.
+    let again = Process::start(&[&["relay"][..], &flags].concat(), READY, &log);
+    let mut link = Link::live(again.ready.parse().unwrap(), &team.machines[1].key, &team.id).unwrap();
+    let from = team.machines[0].key.machine();
+    for id in &acked {
+        let delivered = link.value().unwrap();
+        assert_eq!(delivered["env"]["id"], id.as_str());
+        link.say(format!("{{\"from\":\"{from}\",\"id\":\"{id}\",\"t\":\"recv.ack\"}}")).unwrap();
+    }
 }

@@ -162,6 +162,9 @@ fn a_store_that_is_not_ours_exits_78_and_is_left_alone() {
         assert_eq!(line["event"], "relay.store_refused");
         assert_eq!(line["reason"], reason, "{name}");
         assert!(!line["message"].as_str().unwrap().is_empty());
+        assert!(line["db"].as_str().unwrap().ends_with(name), "{line}");
+        let aside = line["message"].as_str().unwrap().contains("aside");
+        assert_eq!(aside, reason == "pre-reset", "a newer store is never moved: {line}");
     }
     // What was refused is as it was for its own program.
     assert_eq!(std::fs::read(path("foreign")).unwrap(), b"SQLite format 3\0 and so on");

@@ -4,39 +4,18 @@
 
 mod world;
 
+#[path = "../../../adapters/smol/testdata/tls/client.rs"]
+mod client_side;
+
+use client_side::{certificate, file};
 use rustix::process::{Pid, Signal, kill_process};
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
-use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use world::{Agent, PATIENCE, World, wait};
-
-fn testdata(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../adapters/smol/testdata/tls").join(name)
-}
-
-fn certificate(name: &str) -> CertificateDer<'static> {
-    CertificateDer::from_pem_file(testdata(name)).unwrap()
-}
+use std::net::Ipv4Addr;
+use world::{Agent, World, wait};
 
 /// The certificate that a new connection is shown.
 fn shown(port: u16) -> CertificateDer<'static> {
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate("ca.crt")).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let mut session = ClientConnection::new(Arc::new(config), "127.0.0.1".try_into().unwrap()).unwrap();
-    let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    while session.is_handshaking() {
-        session.complete_io(&mut socket).unwrap();
-    }
-    session.peer_certificates().unwrap()[0].clone().into_owned()
+    client_side::shown(&client_side::dial((Ipv4Addr::LOCALHOST, port).into(), "127.0.0.1").unwrap())
 }
 
 #[test]
@@ -44,13 +23,13 @@ fn daemons_keep_their_links_while_the_certificate_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
     let put = |name: &str| {
-        std::fs::copy(testdata(&format!("{name}.crt")), &cert).unwrap();
-        std::fs::copy(testdata(&format!("{name}.key")), &key).unwrap();
+        std::fs::copy(file(&format!("{name}.crt")), &cert).unwrap();
+        std::fs::copy(file(&format!("{name}.key")), &key).unwrap();
     };
     put("one");
     let mut world =
         World::with_relay_flags(&["--tls-cert", cert.to_str().unwrap(), "--tls-key", key.to_str().unwrap()]);
-    world.environment.push(("SSL_CERT_FILE".into(), testdata("ca.crt").to_str().unwrap().into()));
+    world.environment.push(("SSL_CERT_FILE".into(), file("ca.crt").to_str().unwrap().into()));
     assert!(world.relay_url().starts_with("wss://"));
     world.pair();
     let mut alice = Agent::new(&world, "alice", "planner");
@@ -71,7 +50,7 @@ fn daemons_keep_their_links_while_the_certificate_is_replaced() {
     };
     let logged = |event: &str| std::fs::read_to_string(&log).unwrap().contains(event);
     // A key of another certificate changes nothing, and is told.
-    std::fs::copy(testdata("two.key"), &key).unwrap();
+    std::fs::copy(file("two.key"), &key).unwrap();
     hang_up(&mut world);
     wait("the complaint", || logged("tls.reload_failed").then_some(()));
     assert_eq!(shown(world.port), certificate("one.crt"));

@@ -7,7 +7,7 @@ use crate::clock;
 use crate::driver::{Flow, Perform};
 use messaging_machines::Machine;
 use messaging_machines::relay::budget::furthest_behind;
-use messaging_machines::relay::io::{ConnId, Effect, Event, Log, Unreadable};
+use messaging_machines::relay::io::{ConnId, Count, Effect, Event, Log, Unreadable};
 use messaging_proto::Code;
 use messaging_proto::frame::{ClientFrame, Parsed, Received, RelayFrame};
 use messaging_proto::time::Mono;
@@ -36,6 +36,8 @@ pub(super) struct Receipt {
 enum Answer {
     Frame(RelayFrame),
     Close(u16),
+    /// Says why, and closes.
+    Refuse(Code, u16),
 }
 
 impl Performer {
@@ -94,8 +96,11 @@ impl Performer {
             self.answer(receipt);
         }
         for effect in unsaid {
-            if let Effect::Close { conn, .. } = effect {
-                self.close(conn, TRY_AGAIN);
+            match effect {
+                Effect::Close { conn, .. } => self.close(conn, TRY_AGAIN),
+                // It came, whatever became of it.
+                Effect::Count(count @ Count::FrameIn(_)) => self.shared.metrics.count(count),
+                _ => {}
             }
         }
     }
@@ -116,6 +121,10 @@ impl Performer {
                 self.send(receipt.conn, &frame);
             }
             Answer::Close(code) => self.close(receipt.conn, code),
+            Answer::Refuse(why, code) => {
+                self.send(receipt.conn, &RelayFrame::error(why));
+                self.close(receipt.conn, code);
+            }
         }
     }
 }
@@ -139,7 +148,7 @@ fn frame_answer(frame: &Received<ClientFrame>) -> Option<Answer> {
         Parsed::Frame(ClientFrame::Pong { .. } | ClientFrame::RecvAck { .. }) | Parsed::Unknown => {
             return None;
         }
-        Parsed::Malformed => Answer::Close(4002),
+        Parsed::Malformed => Answer::Refuse(Code::InvalidRequest, 4002),
         Parsed::Frame(_) | Parsed::BadShape { .. } => Answer::Frame(match frame.id() {
             Some(id) => RelayFrame::nack(id, Code::Internal),
             None => RelayFrame::error(Code::Internal),
@@ -234,6 +243,9 @@ impl<M: Machine<Event = Event, Effect = Effect>> Perform<M> for Performer {
     }
 
     fn refuse(&mut self, event: Event) {
+        if let Event::Frame { frame, .. } = &event {
+            self.shared.metrics.count(Count::FrameIn(frame.t()));
+        }
         if let Some(receipt) = receipt(&event) {
             self.answer(receipt);
         }

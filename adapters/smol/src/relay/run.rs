@@ -2,6 +2,7 @@
 
 use super::RelayOptions;
 use super::service::{Running, StartError, start};
+use crate::driver::Failed;
 use crate::log::Log;
 use crate::process::{self, Notice, Waiter, Wake};
 use serde_json::Value;
@@ -26,7 +27,7 @@ pub fn run(options: &RelayOptions) -> u8 {
             let message = match reason.as_str() {
                 "newer" => "a newer relay wrote this database: upgrade the relay, and keep the database",
                 _ => {
-                    "this database is not of this relay's generation: stop the relay, move the file aside, start again"
+                    "this database is not of this relay's generation: stop the relay, move the file and its .journal-0 and .journal-1 aside, start again"
                 }
             };
             let fields: [(&str, Value); 3] = [
@@ -42,8 +43,8 @@ pub fn run(options: &RelayOptions) -> u8 {
     process::say(&format!("messaging-relay: ready {}", relay.address.port()));
     process::notify(Notice::Ready);
     if serve(&relay, &waiter) == Wake::Ended {
-        log.error("relay.fatal", &[("origin", "driver".into())]);
-        return process::SOFTWARE;
+        // Closes what is open; the reason is the driver's.
+        return fatal(&log, relay.stop().err());
     }
     process::notify(Notice::Stopping);
     log.info("relay.stopping", &[]);
@@ -52,11 +53,15 @@ pub fn run(options: &RelayOptions) -> u8 {
             log.info("relay.stopped", &[]);
             0
         }
-        Err(error) => {
-            log.error("relay.fatal", &[("origin", "driver".into()), ("error", error.to_string().into())]);
-            process::SOFTWARE
-        }
+        Err(error) => fatal(&log, Some(error)),
     }
+}
+
+/// An end that nobody asked for (`§7`, "Process"): one line, in fixed words.
+fn fatal(log: &Log, error: Option<Failed>) -> u8 {
+    let error = error.map_or_else(|| "the machine ended".to_owned(), |error| error.to_string());
+    log.error("relay.fatal", &[("origin", "driver".into()), ("error", error.into())]);
+    process::SOFTWARE
 }
 
 /// Waits for the end, and meanwhile reloads when told to and tells the service manager that the machine makes

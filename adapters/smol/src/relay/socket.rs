@@ -83,6 +83,8 @@ struct Socket<'a> {
     close_by: Option<Instant>,
     /// Whether input is still read as WebSocket messages.
     reading: bool,
+    /// The latest message was a `hello`.
+    greeted: bool,
     /// The kernel had no more than the last chunk.
     drained: bool,
     /// Bytes of messages since the others had their turn.
@@ -121,6 +123,7 @@ pub(super) async fn serve(
         answer_by: None,
         close_by: None,
         reading: true,
+        greeted: false,
         drained: false,
         turn: 0,
         alive: None,
@@ -181,9 +184,10 @@ impl Socket<'_> {
     /// Reads a chunk and cuts it into messages; nothing when none is there.
     fn read(&mut self) -> Result<Option<Vec<Event>>, End> {
         // A chunk that was not full emptied the socket: waiting tells when there is more, a read would not.
-        if !self.reading || self.conn.held_back().is_some() {
+        if !self.reading || self.conn.held_back().is_some() || self.awaits_welcome() {
             return Ok(None);
         }
+        self.greeted = false;
         if !self.rest.is_empty() {
             let rest = std::mem::take(&mut self.rest);
             return Ok(Some(self.cut(&rest)));
@@ -223,9 +227,11 @@ impl Socket<'_> {
                     if self.conn.outbox.ending().is_none() {
                         let paced = self.conn.paced(text.len());
                         let frame = Box::new(Received::parse_from(text, limit, self.sender()));
+                        self.greeted = matches!(frame.parsed, Parsed::Frame(ClientFrame::Hello(_)));
                         heard.push(Event::Frame { conn, frame });
-                        if paced {
-                            // §7 Rate limits: judging costs more than a refusal; what follows waits unread.
+                        if paced || self.greeted {
+                            // §7 Rate limits: judging costs more than a refusal; what follows waits unread. So does what
+                            // follows a `hello`, whose answer tells the limit that it is read under.
                             self.rest = chunk.to_vec();
                             break;
                         }
@@ -256,6 +262,11 @@ impl Socket<'_> {
             }
         }
         heard
+    }
+
+    /// Whether a `hello` is with the machine. What it says to it wakes this task.
+    fn awaits_welcome(&self) -> bool {
+        self.greeted && self.conn.authenticated().is_none() && self.conn.outbox.ending().is_none()
     }
 
     /// What the machine hears of a WebSocket ping or pong, now and then: its client is there.
@@ -361,7 +372,7 @@ impl Socket<'_> {
     /// Waits for input, for room, for something to send, or for the end of a close; whether there is input.
     async fn wait(&self) -> bool {
         let readable = async {
-            if self.reading {
+            if self.reading && !self.awaits_welcome() {
                 // What a flood says waits in its socket.
                 match self.conn.held_back() {
                     Some(wait) => drop(Timer::after(wait).await),

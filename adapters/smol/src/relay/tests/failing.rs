@@ -74,8 +74,9 @@ fn a_full_disk_is_no_crash_loop() {
 /// A store that was moved away is waited for: an empty one in its place would be another relay.
 #[test]
 fn a_store_that_is_gone_is_not_made_anew() {
-    let world = world(|_| {});
+    let world = world(|options| options.metrics = Some("127.0.0.1:0".to_owned()));
     let mut client = world.authenticated();
+    let mut noisy = world.authenticated();
     client.ping(STORE);
     let (db, away) = (world._dir.path().join("relay.db"), world._dir.path().join("away"));
     std::fs::rename(&db, &away).unwrap();
@@ -88,6 +89,12 @@ fn a_store_that_is_gone_is_not_made_anew() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(!db.exists());
+    // No machine is there, and what is no frame is told so all the same, and counted.
+    noisy.say("{");
+    assert_eq!(noisy.text(), r#"{"code":"invalid_request","t":"error"}"#);
+    assert_eq!(noisy.close(), Got::Close(4002));
+    let (_, page) = get(world.relay.metrics.unwrap(), "/metrics");
+    assert!(page.contains("relay_frames_in_total{t=\"other\"} 1\n"), "{page}");
     std::fs::rename(&away, &db).unwrap();
     wait_ready(&world);
     assert_eq!(client.text(), r#"{"n":1,"t":"ping"}"#, "what was stored is there");

@@ -1,25 +1,16 @@
 //! The relay's own TLS: the same connections, encrypted, and a certificate that is replaced while they last.
 
+#[path = "../../../testdata/tls/client.rs"]
+mod client_side;
+
 use super::*;
 use crate::relay::TlsFiles;
 use async_tungstenite::tungstenite::client::IntoClientRequest;
 use async_tungstenite::tungstenite::{Message, WebSocket, client};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use client_side::{Stream, certificate, file, shown};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-fn testdata(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/tls").join(name)
-}
-
-fn certificate(name: &str) -> CertificateDer<'static> {
-    CertificateDer::from_pem_file(testdata(name)).unwrap()
-}
 
 /// Files of the certificate `name`, which the test may replace.
 struct Files(tempfile::TempDir);
@@ -36,34 +27,14 @@ impl Files {
     }
 
     fn put(&self, name: &str) {
-        std::fs::copy(testdata(&format!("{name}.crt")), self.options().cert).unwrap();
-        std::fs::copy(testdata(&format!("{name}.key")), self.options().key).unwrap();
+        std::fs::copy(file(&format!("{name}.crt")), self.options().cert).unwrap();
+        std::fs::copy(file(&format!("{name}.key")), self.options().key).unwrap();
     }
 }
-
-type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// A client that trusts the test authority, past the TLS handshake.
 fn dial(world: &World) -> std::io::Result<Stream> {
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate("ca.crt")).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let session = ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
-    let stream = TcpStream::connect(world.relay.address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-    let mut stream = StreamOwned::new(session, stream);
-    while stream.conn.is_handshaking() {
-        stream.conn.complete_io(&mut stream.sock)?;
-    }
-    Ok(stream)
-}
-
-fn shown(stream: &Stream) -> CertificateDer<'static> {
-    stream.conn.peer_certificates().unwrap()[0].clone().into_owned()
+    client_side::dial(world.relay.address, "localhost")
 }
 
 fn connect(world: &World) -> WebSocket<Stream> {
@@ -175,7 +146,7 @@ fn a_new_certificate_is_for_new_connections_and_a_bad_one_for_none() {
     let options = files.options();
     let bad: [(&str, &dyn Fn()); 4] = [
         ("the private key is not the certificate's", &|| {
-            std::fs::copy(testdata("one.key"), &options.key).unwrap();
+            std::fs::copy(file("one.key"), &options.key).unwrap();
         }),
         ("the private key cannot be read", &|| std::fs::write(&options.key, "-----BEGIN PRIV").unwrap()),
         ("the certificate chain cannot be read", &|| std::fs::write(&options.cert, "nothing").unwrap()),
