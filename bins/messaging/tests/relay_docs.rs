@@ -98,6 +98,87 @@ fn commands_and_variables_are_known() {
     assert!(commands >= 5, "{commands}");
 }
 
+/// The image: built from source as it is locked, run by nobody, with nothing to write to but its one volume.
+#[test]
+fn the_image_is_built_from_source_and_runs_as_nobody() {
+    let text = read("packaging/docker/Dockerfile");
+    let (build, image) = text.split_once("\nFROM debian:").unwrap();
+    assert!(
+        build.contains("\nCOPY . .\n") && build.contains("cargo build --locked --release "),
+        "from this source"
+    );
+    assert!(build.contains("-p messaging --bin messaging-relay "));
+    let instruction = |name: &str| -> Vec<&str> {
+        image.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).collect()
+    };
+    assert_eq!(instruction("COPY"), ["--from=build /out/ /"], "nothing but what was built");
+    assert_eq!(instruction("USER"), ["65532:65532"]);
+    assert_eq!(instruction("VOLUME"), [r#"["/data"]"#]);
+    assert_eq!(
+        instruction("ENTRYPOINT"),
+        [r#"["/usr/local/bin/messaging-relay"]"#],
+        "no shell, so that it gets the signal"
+    );
+    assert_eq!(instruction("STOPSIGNAL"), ["SIGTERM"]);
+    assert!(instruction("RUN").is_empty() && image.contains("MESSAGING_RELAY_DB=/data/relay.db"));
+    for run in [text.as_str(), &guide()] {
+        assert!(run.contains(
+            "docker run -d --name relay --read-only --cap-drop ALL --security-opt no-new-privileges"
+        ));
+    }
+}
+
+/// What Docker sends of this repository is what the build needs: every member of the workspace, with its sources, and the
+/// settings of a release. Two of them once were not sent, and the image could not be built.
+#[test]
+fn the_image_is_sent_all_it_is_built_from() {
+    let context = tempfile::tempdir().unwrap();
+    let rules = read("packaging/docker/Dockerfile.dockerignore");
+    assert!(rules.lines().next() == Some("**") && rules.lines().last() == Some("**/target"), "{rules}");
+    for rule in rules.lines().filter_map(|line| line.strip_prefix('!')) {
+        match rule.strip_suffix('*') {
+            Some(start) => {
+                for entry in std::fs::read_dir(root()).unwrap() {
+                    let name = entry.unwrap().file_name().into_string().unwrap();
+                    if name.starts_with(start) {
+                        copy(&root().join(&name), &context.path().join(&name));
+                    }
+                }
+            }
+            None => copy(&root().join(rule), &context.path().join(rule)),
+        }
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--locked", "--offline", "--no-deps"])
+        .args(["--config", "packaging/release.toml"])
+        .current_dir(context.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let relay = |package: &serde_json::Value| {
+        let targets = package["targets"].as_array().unwrap();
+        targets.iter().any(|target| target["name"] == "messaging-relay")
+    };
+    assert!(said["packages"].as_array().unwrap().iter().any(relay));
+}
+
+/// A file, or a folder without what was built in it.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+    if !from.is_dir() {
+        std::fs::copy(from, to).unwrap();
+        return;
+    }
+    for entry in std::fs::read_dir(from).unwrap() {
+        let name = entry.unwrap().file_name();
+        if name != "target" {
+            copy(&from.join(&name), &to.join(&name));
+        }
+    }
+}
+
 /// What a shell runs in the guide parses, and what of it concerns files of the repository finds them.
 #[test]
 fn the_shell_of_the_guide_parses() {
