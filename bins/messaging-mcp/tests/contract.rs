@@ -7,6 +7,8 @@ mod mcp;
 mod world;
 
 use mcp::Mcp;
+use messaging_smol::client::{Client, Options};
+use messaging_smol::home::Home;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use world::World;
@@ -107,6 +109,84 @@ fn every_tool_takes_what_the_contract_says() {
     assert_eq!(
         members(&bound("task_update", &["properties", "artifact"])).1,
         BTreeSet::from(["name", "text", "files"])
+    );
+}
+
+/// The members of a result's object, `?` behind those that may be absent.
+fn shape(schema: &Value) -> String {
+    let (must, may) = members(schema);
+    let must = must.into_iter().map(str::to_owned);
+    must.chain(may.into_iter().map(|name| format!("{name}?"))).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_result_has_what_the_contract_says() {
+    let (_folder, mut mcp) = nowhere(&[]);
+    let listed = mcp.request("tools/list", json!({}));
+    let output = |verb: &str| {
+        let name = format!("messaging_{verb}");
+        let tools = listed["tools"].as_array().unwrap();
+        let schema = &tools.iter().find(|tool| tool["name"] == name.as_str()).unwrap()["outputSchema"];
+        // A result, or an error: some clients hold both against it.
+        let error = &schema["oneOf"][1]["properties"]["error"];
+        assert_eq!(shape(error), "code message remedy reason?", "{verb}");
+        schema["oneOf"][0].clone()
+    };
+    let at = |schema: &Value, path: &[&str]| {
+        path.iter().fold(schema.clone(), |schema, name| match *name {
+            "[]" => schema["items"].clone(),
+            name => schema["properties"][name].clone(),
+        })
+    };
+    let task = "id role state title titleAuthor updated with consent? status? statusAuthor?";
+    for (verb, path, wanted) in [
+        ("contacts", &[][..], "channels me people"),
+        ("contacts", &["me"], "address agent device person relay"),
+        ("contacts", &["people", "[]"], "address agents can org presence devicesChanged?"),
+        ("contacts", &["people", "[]", "can"], "ask chat source trustedUntil?"),
+        (
+            "contacts",
+            &["people", "[]", "agents", "[]"],
+            "address can presence state branch? doing? expect? repo?",
+        ),
+        ("contacts", &["channels", "[]"], "address can presence unread"),
+        ("send", &[], "results"),
+        ("send", &["results", "[]"], "id note stage to code? expect? taskId?"),
+        ("inbox", &[], "items unread cursor?"),
+        ("inbox", &["items", "[]"], "at consent from id kind preview chain? replyTo? taskId?"),
+        ("inbox", &["items", "[]", "chain"], "addresses scope?"),
+        ("search", &[], "hits"),
+        ("search", &["hits", "[]"], "at from id text with"),
+        ("tasks", &[], "tasks total cursor?"),
+        ("tasks", &["tasks", "[]"], task),
+        ("task_update", &["task"], task),
+        ("task_cancel", &[], "sent task"),
+    ] {
+        assert_eq!(shape(&at(&output(verb), path)), wanted, "{verb} {path:?}");
+    }
+    let read = output("read");
+    let kinds: Vec<String> = read["oneOf"].as_array().unwrap().iter().map(shape).collect();
+    assert_eq!(
+        kinds,
+        [
+            "at consent from id kind parts chain? replyTo? taskId?",
+            "artifacts from history kind parts task chain? followUps?",
+            "history id kind stage to",
+            "entries kind with after? before?",
+        ]
+    );
+    let entry = at(&read["oneOf"][3], &["entries", "[]"]);
+    assert_eq!(shape(&entry), "at author direction from id type notice? stage? state? text?");
+    let parts = at(&read["oneOf"][0], &["parts", "[]"]);
+    let parts: Vec<String> = parts["oneOf"].as_array().unwrap().iter().map(shape).collect();
+    assert_eq!(
+        parts,
+        [
+            "author text type",
+            "author bytes type mediaType? name? path?",
+            "author json type",
+            "author type url"
+        ]
     );
 }
 
@@ -299,4 +379,86 @@ fn a_call_that_is_said_again_sends_once() {
     assert_eq!(different.len(), 4);
     assert!(!different.contains(&first.as_str().unwrap().to_owned()));
     bob.until("inbox", &json!({}), |document| (document["unread"] == 5).then_some(()));
+}
+
+/// A session of this machine that says how soon its agent sees what comes.
+fn session(home: &Home, name: &str, agent: &str, more: &Value) -> Client {
+    let client = Client::connect(&Options::agent(home.clone())).unwrap();
+    let mut params =
+        json!({"key": format!("{name}-0123456789abcdefghijklmnop"), "name": name, "agent": agent});
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    client.call("session.register", params).unwrap();
+    client
+}
+
+/// What a send says beside its stage, word by word for each hint.
+#[test]
+fn notes_by_what_is_expected() {
+    let mut world = World::new();
+    world.pair();
+    let home = world.home("alice");
+    let mut alice = Mcp::start(&world.path("alice"), &[]);
+    alice.ok("inbox", json!({}));
+    let host = json!({"kind": "opencode", "location": "/tmp", "sessionID": "s", "pid": std::process::id()});
+    let _held = [
+        session(&home, "pull", "test", &json!({"tier": "pull"})),
+        session(&home, "idle", "test", &json!({"tier": "push"})),
+        session(&home, "busy", "test", &json!({"tier": "push", "state": "busy"})),
+        session(&home, "host", "opencode", &json!({"tier": "push", "host": host})),
+    ];
+    drop(session(&home, "gone", "test", &json!({"tier": "push"})));
+    for (to, expect, note) in [
+        ("me/pull", "on_read", "Delivered; the agent sees it when it checks its inbox."),
+        // §6.5: a live push session is one that this machine would wake.
+        ("me/idle", "wake", "Delivered; the agent is being woken."),
+        ("me/busy", "next_turn", "Delivered; the agent sees it at its next turn."),
+        ("me/host", "wake", "Delivered; the agent is being woken."),
+        ("me/gone", "kept", "Queued; nobody holds that agent right now."),
+    ] {
+        alice.until("send", &json!({"to": to, "text": "x"}), |document| {
+            let result = &document["results"][0];
+            (result["expect"] == expect).then(|| assert_eq!(result["note"], note, "{result}"))
+        });
+    }
+    let mut bob = Mcp::start(&world.path("bob"), &[]);
+    bob.ok("inbox", json!({}));
+    alice.send(json!({"to": "bob/mcp", "text": "x"}));
+    world.kill_daemon("bob");
+    alice.until("send", &json!({"to": "bob/mcp", "text": "x"}), |document| {
+        let result = &document["results"][0];
+        let note = "Queued; delivered when their machine connects.";
+        (result["expect"] == "offline").then(|| assert_eq!(result["note"], note, "{result}"))
+    });
+}
+
+/// Pages end where they say, and a cursor goes on there.
+#[test]
+fn pages_of_the_inbox_and_of_tasks() {
+    let mut world = World::new();
+    world.pair();
+    let mut alice = Mcp::start(&world.path("alice"), &[]);
+    let mut other = Mcp::start(&world.path("alice"), &["--name", "other"]);
+    other.ok("inbox", json!({}));
+    for text in ["one", "two", "three"] {
+        alice.send(json!({"to": "me/other", "text": text, "ask": true}));
+    }
+    let page = other
+        .until("inbox", &json!({"limit": 2}), |document| (document["unread"] == 3).then(|| document.clone()));
+    assert_eq!(page["items"].as_array().unwrap().len(), 2);
+    let rest = other.ok("inbox", json!({"limit": 2, "cursor": page["cursor"]}));
+    assert_eq!((rest["items"].as_array().unwrap().len(), rest.get("cursor")), (1, None));
+    let text = |item: &Value| item["preview"].as_str().unwrap().to_owned();
+    assert!(
+        text(&page["items"][0]).contains("three") && text(&rest["items"][0]).contains("one"),
+        "newest first"
+    );
+    let page = alice.ok("tasks", json!({"limit": 2, "role": "mine"}));
+    assert_eq!((page["tasks"].as_array().unwrap().len(), &page["total"]), (2, &json!(3)));
+    let rest = alice.ok("tasks", json!({"limit": 2, "role": "mine", "cursor": page["cursor"]}));
+    assert_eq!((rest["tasks"].as_array().unwrap().len(), rest.get("cursor")), (1, None));
+    let with = alice.ok("tasks", json!({"with": "me/other", "state": "open"}));
+    assert_eq!(with["total"], 3);
+    assert!(with["tasks"].as_array().unwrap().iter().all(|task| task.get("consent").is_none()), "{with}");
+    let asked = other.ok("tasks", json!({"role": "asked"}));
+    assert_eq!(asked["tasks"][0]["consent"], "self", "{asked}");
 }

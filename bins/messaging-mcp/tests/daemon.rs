@@ -12,6 +12,10 @@ use messaging_smol::supervise;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use world::World;
 
@@ -169,4 +173,45 @@ fn a_store_that_is_refused_is_told_with_its_reason() {
     assert_eq!((said.code(), &error["reason"]), ("store_refused", &json!("pre-reset")), "{error}");
     assert_eq!(error["remedy"], "Next: ask your person to move the home aside and set up again.");
     assert_eq!(error.as_object().unwrap().len(), 4, "{error}");
+}
+
+/// §8.2 "Hello": a daemon of another release is told of and neither replaced nor called; a home that others can write is
+/// nobody's to use.
+#[test]
+fn another_release_and_a_home_that_is_not_private_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::new(&folder.path().join("home"));
+    messaging_smol::home::private_directory(&home.run(), 0o700).unwrap();
+    let set = |mode: u32| std::fs::set_permissions(home.path(), PermissionsExt::from_mode(mode)).unwrap();
+    set(0o700);
+    let agents = UnixListener::bind(home.agent_socket()).unwrap();
+    let admins = UnixListener::bind(home.admin_socket()).unwrap();
+    let said = Arc::new(Mutex::new(Vec::new()));
+    for listener in [agents, admins] {
+        let said = Arc::clone(&said);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let params = json!({"daemon": "messagingd", "version": "9.9.9", "protocol": 1, "pid": 7});
+                let hello = json!({"jsonrpc": "2.0", "method": "hello", "params": params});
+                let _ = writeln!(stream, "{hello}");
+                let mut all = Vec::new();
+                let _ = stream.read_to_end(&mut all);
+                said.lock().unwrap().extend(all);
+            }
+        });
+    }
+    world::program();
+    let mut mcp = Mcp::start(home.path(), &[]);
+    let answer = mcp.tool("contacts", json!({}));
+    assert_eq!(answer.code(), "daemon_mismatch");
+    let error = &answer.document["error"];
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("9.9.9") && message.contains(env!("CARGO_PKG_VERSION")), "{message}");
+    assert_eq!(error["remedy"], "Next: ask your person to stop that daemon and start this version's.");
+    assert!(!home.store().exists(), "no other daemon was started");
+    set(0o770);
+    assert_eq!(mcp.code("contacts", json!({})), "forbidden");
+    mcp.close();
+    mcp.wait_end();
+    assert!(said.lock().unwrap().is_empty(), "a daemon of another release was called");
 }
