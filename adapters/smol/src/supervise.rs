@@ -47,10 +47,16 @@ pub fn start(
         Err(error) if error.code == Code::DaemonUnavailable => {}
         Err(error) => return Err(error),
     }
-    let mut child = Command::new(program)
-        .args(arguments)
-        .arg("--home")
-        .arg(home.path())
+    // The daemon outlives whoever starts it: it keeps none of their files open, so that nobody waits for its end by them.
+    close_fds::set_fds_cloexec_threadsafe(3, &[]);
+    let mut command = Command::new(program);
+    command.args(arguments);
+    match home.path().to_str() {
+        Some(path) => command.args(["--home", path]),
+        // Arguments are text.
+        None => command.env("MESSAGING_HOME", home.path()),
+    };
+    let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

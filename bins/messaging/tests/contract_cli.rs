@@ -11,6 +11,7 @@ use messaging_smol::supervise;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::ExitStatusExt;
@@ -331,6 +332,26 @@ fn exit_statuses_by_who_answers() {
     }
 }
 
+/// A store that is not this release's: the daemon's status is 78, the command line's 3, with the reason beside the code.
+#[test]
+fn a_refused_store_has_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    messaging_smol::home::private_directory(&home, 0o700).unwrap();
+    std::fs::write(home.join("messaging.db"), b"SQLite format 3\0 and so on").unwrap();
+    let output = run(&home, &["--json", "daemon", "start"]);
+    let said = document("daemon start", &output);
+    let error = said["error"].as_object().unwrap();
+    let names: Vec<&str> = error.keys().map(String::as_str).collect();
+    assert_eq!(names, ["code", "message", "reason", "remedy"]);
+    assert_eq!((&error["code"], &error["reason"]), (&json!("store_refused"), &json!("pre-reset")));
+    assert_eq!(error["remedy"], "Next: move the home folder aside and set up again.");
+    assert_eq!(output.status.code(), Some(3));
+    let daemon = program_run(Path::new(env!("CARGO_BIN_EXE_messagingd")), &home, &[]);
+    assert_eq!(daemon.status.code(), Some(78));
+    assert!(text(&daemon.stderr).starts_with("messagingd: store_refused: pre-reset: "));
+}
+
 /// Verbs with `--yes`: a script is refused with the status of wrong words, and nothing changes.
 #[test]
 fn what_asks_first_needs_a_terminal_or_yes() {
@@ -408,4 +429,34 @@ fn the_fallback_of_a_stop_signals_whom_the_lock_names() {
         // A daemon of another release is never called.
         assert_eq!(called.load(Ordering::Relaxed), version == RELEASE, "{what}");
     }
+}
+
+/// What a daemon is started with is its own: nothing of whoever started it stays open, a home is what it is called.
+#[test]
+fn a_daemon_keeps_nothing_of_whoever_started_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("a b");
+    let _stop = Stop(Home::new(&home));
+    let script = "exec 9>held; \"$0\" --home 'a b' --json daemon start";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, PROGRAM]).current_dir(folder.path()).env_remove("MESSAGING_HOME");
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let pid = document("daemon start", &output)["pid"].as_u64().unwrap();
+    for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+        let target = std::fs::read_link(entry.path()).unwrap_or_default();
+        assert!(!target.ends_with("held"), "{target:?} is open in the daemon");
+    }
+    let input = std::fs::read_link(format!("/proc/{pid}/fd/0")).unwrap_or_else(|_| "/dev/null".into());
+    assert_eq!(input, Path::new("/dev/null"), "its standard input");
+    assert!(document("daemon health", &run(&home, &["--json", "daemon", "health"]))["state"] == "running");
+    // A home whose name is no text.
+    let name = std::ffi::OsStr::from_bytes(b"h\xff");
+    let home = folder.path().join(name);
+    let _other = Stop(Home::new(&home));
+    let with = |words: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(words).env("MESSAGING_HOME", &home).stdin(Stdio::null()).output().unwrap()
+    };
+    assert_eq!(document("daemon start", &with(&["--json", "daemon", "start"]))["started"], true);
+    assert_eq!(document("daemon stop", &with(&["--json", "daemon", "stop"]))["stopped"], true);
 }

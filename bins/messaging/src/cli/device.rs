@@ -12,11 +12,13 @@ pub(super) fn run(shell: &mut Shell, verb: &DeviceVerb) -> Result<(), Failure> {
         DeviceVerb::Status(_) => hosted(shell, "device.status", object([])),
         DeviceVerb::List(_) => hosted(shell, "device.list", object([])),
         DeviceVerb::Link(_) => hosted(shell, "device.link", object([])),
-        DeviceVerb::Approve(args) => hosted(
-            shell,
-            "device.approve",
-            object([("link", string(&args.link)), ("sas", string(&args.sas))]),
-        ),
+        // Without the code it is looked at: what the request asks for, and its code.
+        DeviceVerb::Approve(args) => match &args.sas {
+            Some(sas) => {
+                hosted(shell, "device.approve", object([("link", string(&args.link)), ("sas", string(sas))]))
+            }
+            None => hosted(shell, "device.approve.preview", object([("link", string(&args.link))])),
+        },
         DeviceVerb::Remove(args) => {
             hosted(shell, "device.remove", object([("device", string(&args.device))]))
         }

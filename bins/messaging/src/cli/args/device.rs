@@ -46,7 +46,7 @@ pub(crate) struct DeviceApprove {
     pub(crate) link: String,
     /// the six digits the other machine shows
     #[argh(option, arg_name = "digits")]
-    pub(crate) sas: String,
+    pub(crate) sas: Option<String>,
 }
 
 /// remove one of your machines
