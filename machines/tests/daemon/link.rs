@@ -198,3 +198,53 @@ fn clients_hear_of_the_link() {
         world.nodes[0].events(conn, "relay").iter().map(|event| text(event, "state")).collect();
     assert_eq!(states, ["connecting", "connected"]);
 }
+
+/// Nobody can say that a list is all there is before what waited at the relay is read: more than one window of it.
+#[test]
+fn a_link_is_connected_once_what_waited_is_read() {
+    // Together more than the 64 that a relay has on their way from one machine, and each less than what is taken at once.
+    const LINES: usize = 50;
+    const MESSAGES: usize = 18;
+    let mut world = World::team(1, &["alice/laptop", "bob/desk"]);
+    let session = |world: &mut World, number: usize, letter: &str| {
+        let conn = world.connect(number, messaging_machines::daemon::io::Tier::Agent);
+        let key = letter.repeat(24);
+        let params = format!(r#"{{"key":"{key}","name":"agent","agent":"codex","tier":"push"}}"#);
+        world.call_on(number, conn, "session.register", &params).unwrap();
+        world.call_on(number, conn, "events.subscribe", &format!(r#"{{"key":"{key}"}}"#)).unwrap();
+        (conn, key)
+    };
+    let (alice, key) = session(&mut world, 0, "a");
+    let (bob, _) = session(&mut world, 1, "b");
+    world.ok(1, "grant.set", r#"{"subject":{"person":"alice"},"ask":"open"}"#);
+    world.pass(3_000);
+    world.reach_from(1, false);
+    for number in 0..LINES {
+        world.ok(0, "person.send", &format!(r#"{{"conversation":"dm:bob","text":"line {number}"}}"#));
+        world.pass(1_500);
+    }
+    for number in 0..MESSAGES {
+        let params = format!(r#"{{"key":"{key}","to":"bob/agent","parts":[{{"text":"{number}"}}]}}"#);
+        world.call_on(0, alice, "msg.send", &params).unwrap();
+    }
+    world.settle();
+    let before = world.nodes[1].lines.len();
+    world.reach_from(1, true);
+    world.pass(60_000);
+    let events: Vec<&str> = world.nodes[1].lines[before..]
+        .iter()
+        .filter(|(conn, _)| *conn == bob)
+        .filter_map(|(_, line)| line.get("params"))
+        .map(|event| match text(event, "type") {
+            "relay" => text(event, "state"),
+            other => other,
+        })
+        .filter(|what| ["inbox", "connecting", "connected"].contains(what))
+        .collect();
+    let (last, before) = events.split_last().unwrap();
+    assert_eq!(
+        (before, *last),
+        (["inbox"; MESSAGES].as_slice(), "connected"),
+        "first all of it, then that word"
+    );
+}

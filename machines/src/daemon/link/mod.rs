@@ -5,7 +5,9 @@
 //! connection with the frames that come before a `hello`. Nothing here is durable: after a crash the link is
 //! dialled anew.
 
+mod backlog;
 mod backoff;
+mod phase;
 mod state;
 
 pub use state::{LinkPhase, LinkState, Report};
@@ -14,6 +16,7 @@ use super::ctx::{Ctx, Note, Role};
 use super::io::{Effect, Level, LinkEnd, LinkId};
 use crate::machine::Label;
 use crate::store::StoreDown;
+use backlog::{Backlog, Next};
 use backoff::Backoff;
 use messaging_proto::Code;
 use messaging_proto::frame::{
@@ -22,16 +25,13 @@ use messaging_proto::frame::{
 use messaging_proto::relay_url::{RelayUrl, relay_origin};
 use messaging_proto::time::Mono;
 use messaging_proto::ulid::Ulid;
+use phase::{DEAD_MS, Heard, Phase, Purpose};
 use std::sync::Arc;
 
 /// From dialling to an open WebSocket.
 const DIAL_MS: u64 = 30_000;
 /// From an open WebSocket to its challenge, and from `hello` to its answer.
 const ANSWER_MS: u64 = 10_000;
-/// Without a frame from the relay: a `ping` goes out.
-const PING_MS: u64 = 30_000;
-/// Without a frame from the relay: the connection is dead.
-const DEAD_MS: u64 = 90_000;
 /// A connection that lived this long was a good one: the backoff begins anew.
 const GOOD_MS: u64 = 10_000;
 
@@ -47,72 +47,6 @@ const REPLACED: u16 = 4004;
 /// The relay closed: it says this machine was removed.
 const REMOVED: u16 = 4003;
 
-/// What the connection is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
-    Member,
-    Errand,
-}
-
-/// Where the link is. Each variant holds what that phase may use.
-#[derive(Debug)]
-enum Phase {
-    /// Nothing to connect for.
-    Idle,
-    Waiting {
-        until: Mono,
-    },
-    Dialing {
-        link: LinkId,
-        url: RelayUrl,
-        purpose: Purpose,
-        since: Mono,
-    },
-    /// Open; the challenge is due.
-    Opened {
-        link: LinkId,
-        url: RelayUrl,
-        purpose: Purpose,
-        since: Mono,
-    },
-    /// The team role's.
-    Errand {
-        link: LinkId,
-        url: RelayUrl,
-        heard: Heard,
-    },
-    /// `hello` is out.
-    Greeting {
-        link: LinkId,
-        url: RelayUrl,
-        since: Mono,
-    },
-    /// Welcomed; the roster catches up, then sends go out.
-    Welcomed {
-        link: LinkId,
-        url: RelayUrl,
-        since: Mono,
-        heard: Heard,
-    },
-}
-
-/// Signs of life from the relay.
-#[derive(Clone, Copy, Debug)]
-struct Heard {
-    at: Mono,
-    pinged: bool,
-}
-
-impl Heard {
-    const fn now(at: Mono) -> Self {
-        Self { at, pinged: false }
-    }
-
-    const fn deadline(self) -> Mono {
-        self.at.plus(if self.pinged { DEAD_MS } else { PING_MS })
-    }
-}
-
 /// The link role.
 #[derive(Debug)]
 pub struct Link {
@@ -120,6 +54,8 @@ pub struct Link {
     backoff: Backoff,
     next: u64,
     errand: Option<RelayUrl>,
+    /// What waited at the relay, until it is read.
+    backlog: Option<Backlog>,
     /// What was last logged as the end of a connection.
     warned: Option<&'static str>,
     stopping: bool,
@@ -132,6 +68,7 @@ impl Default for Link {
             backoff: Backoff::default(),
             next: 0,
             errand: None,
+            backlog: None,
             warned: None,
             stopping: false,
         }
@@ -161,7 +98,8 @@ impl Link {
             Parsed::Frame(RelayInbound::Ping { n }) => {
                 say(cx, id, &ClientOutbound::Pong { n });
             }
-            Parsed::Frame(RelayInbound::Pong { .. }) | Parsed::Unknown | Parsed::BadShape { .. } => {}
+            Parsed::Frame(RelayInbound::Pong { n }) => self.answered(cx, n),
+            Parsed::Unknown | Parsed::BadShape { .. } => {}
             Parsed::Frame(frame) => self.heard(cx, id, frame),
             Parsed::Malformed => self.drop_link(cx, CLOSE_PROTOCOL, Report::Protocol),
         }
@@ -223,7 +161,12 @@ impl Link {
                 cx.facts.link.report(report);
             }
             (Phase::Errand { .. }, frame) => cx.note(Note::ErrandFrame(Arc::new(frame))),
-            (Phase::Welcomed { .. }, frame) => Self::route(cx, frame),
+            (Phase::Welcomed { .. }, frame) => {
+                if let (RelayInbound::Deliver(_), Some(backlog)) = (&frame, &mut self.backlog) {
+                    backlog.came();
+                }
+                Self::route(cx, frame);
+            }
             _ => {}
         }
     }
@@ -247,6 +190,29 @@ impl Link {
             }
             RelayInbound::Error { code } => cx.facts.link.report(Report::Refused(code.known())),
             frame => cx.note(Note::Frame(Arc::new(frame))),
+        }
+    }
+
+    /// The relay answered a `ping`.
+    fn answered(&mut self, cx: &mut Ctx<'_, '_>, n: Option<u64>) {
+        let now = cx.mono();
+        if let Some(backlog) = &mut self.backlog {
+            let next = backlog.answered(n, now);
+            self.read_on(cx, next);
+        }
+    }
+
+    /// Asks the relay whether more waits, or says that what waited is read.
+    fn read_on(&mut self, cx: &mut Ctx<'_, '_>, next: Next) {
+        let Phase::Welcomed { link, .. } = &self.phase else { return };
+        match next {
+            Next::Ask(n) => say(cx, *link, &ClientOutbound::Ping { n: Some(n) }),
+            Next::Wait => {}
+            Next::Read => {
+                self.backlog = None;
+                cx.facts.link.set_read();
+                self.publish(cx);
+            }
         }
     }
 
@@ -373,6 +339,7 @@ impl Link {
             cx.note(Note::LinkDown);
         }
         cx.facts.link.drop_connection();
+        self.backlog = None;
         self.phase = Phase::Idle;
     }
 
@@ -380,7 +347,7 @@ impl Link {
     fn publish(&self, cx: &mut Ctx<'_, '_>) {
         let phase = match &self.phase {
             Phase::Idle => LinkPhase::Offline,
-            Phase::Welcomed { .. } if cx.facts.link.caught_up() => LinkPhase::Connected,
+            Phase::Welcomed { .. } if cx.facts.link.read() => LinkPhase::Connected,
             _ => LinkPhase::Connecting,
         };
         if cx.facts.link.set_phase(phase, cx.step.wall) {
@@ -444,7 +411,10 @@ impl Role for Link {
                     cx.facts.link.set_caught_up();
                     self.warned = None;
                     cx.log(Level::Info, "link.connected", vec![("link", link.0.to_string())]);
-                    self.publish(cx);
+                    // Before what waits here goes out: so little stands between the welcome and its answer.
+                    let backlog = self.backlog.insert(Backlog::new(cx.mono()));
+                    let next = backlog.ask();
+                    self.read_on(cx, next);
                     cx.note(Note::LinkUp);
                 }
             }
@@ -471,7 +441,11 @@ impl Role for Link {
             Phase::Waiting { until } => Some(*until),
             Phase::Dialing { since, .. } => Some(since.plus(DIAL_MS)),
             Phase::Opened { since, .. } | Phase::Greeting { since, .. } => Some(since.plus(ANSWER_MS)),
-            Phase::Errand { heard, .. } | Phase::Welcomed { heard, .. } => Some(heard.deadline()),
+            Phase::Errand { heard, .. } => Some(heard.deadline()),
+            Phase::Welcomed { heard, .. } => {
+                let due = self.backlog.as_ref().map(Backlog::due);
+                Some(due.map_or(heard.deadline(), |due| due.min(heard.deadline())))
+            }
         }
     }
 
@@ -486,7 +460,15 @@ impl Role for Link {
                 self.drop_link(cx, CLOSE_DONE, Report::Unreachable("no answer in time".to_owned()));
             }
             Phase::Opened { .. } | Phase::Greeting { .. } => self.drop_link(cx, CLOSE_DONE, Report::Silent),
-            Phase::Errand { .. } | Phase::Welcomed { .. } => self.silence(cx),
+            Phase::Errand { .. } => self.silence(cx),
+            Phase::Welcomed { .. } => {
+                let now = cx.mono();
+                if let Some(backlog) = self.backlog.as_mut().filter(|backlog| backlog.due() <= now) {
+                    let next = backlog.overdue(now);
+                    self.read_on(cx, next);
+                }
+                self.silence(cx);
+            }
         }
         Ok(())
     }

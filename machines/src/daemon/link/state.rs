@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// The link as the API names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinkPhase {
-    /// Welcomed and caught up.
+    /// Welcomed, caught up, and what waited at the relay is read: what this machine holds is all there is for it.
     Connected,
     /// On the way there.
     Connecting,
@@ -161,6 +161,7 @@ pub struct LinkState {
     since: Option<Wall>,
     welcomed: Option<LinkId>,
     caught_up: bool,
+    read: bool,
     errand: Option<LinkId>,
     online: BTreeSet<MachineId>,
     standing: Option<Report>,
@@ -182,8 +183,8 @@ impl LinkState {
 
     /// Whether the link is welcomed and caught up: sends go out.
     #[must_use]
-    pub fn up(&self) -> bool {
-        self.phase == LinkPhase::Connected
+    pub const fn up(&self) -> bool {
+        self.caught_up
     }
 
     /// The connection that said `welcome`.
@@ -251,8 +252,13 @@ impl LinkState {
         changed
     }
 
-    pub(super) const fn caught_up(&self) -> bool {
-        self.caught_up
+    /// Whether what waited at the relay is read.
+    pub(super) const fn read(&self) -> bool {
+        self.read
+    }
+
+    pub(super) const fn set_read(&mut self) {
+        self.read = true;
     }
 
     pub(super) fn set_caught_up(&mut self) {
@@ -263,6 +269,7 @@ impl LinkState {
     pub(super) fn welcome(&mut self, link: LinkId, online: Vec<MachineId>) {
         self.welcomed = Some(link);
         self.caught_up = false;
+        self.read = false;
         self.online = online.into_iter().collect();
     }
 
@@ -278,6 +285,7 @@ impl LinkState {
         self.welcomed = None;
         self.errand = None;
         self.caught_up = false;
+        self.read = false;
         self.online.clear();
     }
 }
@@ -290,6 +298,7 @@ impl LinkState {
             phase: LinkPhase::Connected,
             welcomed: Some(LinkId(1)),
             caught_up: true,
+            read: true,
             online,
             ..Self::default()
         }
