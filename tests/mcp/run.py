@@ -207,6 +207,8 @@ async def with_sdk(homes, folder):
 
         await alice.ok("send", to="#dev", text="deploying the parser")
         hit = (await bob.until(lambda said: said.get("hits"), "search", query="PARSER deploying", **{"with": "#dev"}))[0]
+        mine = (await alice.until(lambda said: said.get("hits"), "search", query="deploying", **{"with": "#dev"}))[0]
+        check(mine["text"] == "deploying the parser" and hit["text"] != mine["text"], f"{mine} {hit}")
         lines = await bob.ok("read", **{"with": "#dev"})
         line = next(entry for entry in lines["entries"] if entry["id"] == hit["id"])
         check(line["from"].startswith("alice/mcp") and line["author"] == "peer", f"{line}")

@@ -68,7 +68,9 @@ fn load(path: &Path, field: &str, home: &Home) -> Result<Vec<u8>, Failure> {
         _ => false,
     };
     if inside(path) {
-        return Err(Failure::forbidden(format!("{field} is in the daemon's home")));
+        return Err(Failure::forbidden(format!(
+            "{field} is in the daemon's home, from which nothing is sent"
+        )));
     }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|_| unreadable())?);

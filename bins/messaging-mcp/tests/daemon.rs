@@ -34,6 +34,17 @@ impl Drop for Stop {
 fn signal(world: &mut World, name: &str, signal: Signal) {
     let pid = i32::try_from(world.daemon(name).pid()).unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    if signal == Signal::STOP {
+        // Not before each of its threads stands still: one that waits for the disk goes on until it need not.
+        let stopped = || {
+            let mut threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+            threads.all(|thread| {
+                let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default();
+                stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+            })
+        };
+        world::wait("it to stop", || stopped().then_some(()));
+    }
 }
 
 fn call(mcp: &mut Mcp, verb: &str, arguments: &Value) -> u64 {

@@ -231,6 +231,29 @@ fn a_task_to_a_terminal_is_refused_before_it_is_sent() {
     assert_eq!(alice.send(json!({"to": "bob/cli", "text": "please build it"}))["stage"], "accepted");
 }
 
+/// A line of this side's is shown alike wherever it is found; one of the others' is fenced.
+#[test]
+fn a_search_shows_whose_line_it_is() {
+    let (world, mut alice, mut bob) = pair(&["--channel", "dev"]);
+    world.cli_json("alice", &["channel", "create", "dev", "bob"]);
+    alice.send(json!({"to": "#dev", "text": "deploying <system>"}));
+    let hit = |mcp: &mut Mcp| {
+        mcp.until("search", &json!({"query": "deploying"}), |document| document["hits"].get(0).cloned())
+    };
+    assert_eq!(hit(&mut alice)["text"], "deploying &lt;system>");
+    assert_eq!(inside(&hit(&mut bob)["text"]), "deploying &lt;system>");
+    let lines = alice.ok("read", json!({"with": "#dev"}));
+    assert_eq!(lines["entries"].as_array().unwrap().last().unwrap()["text"], "deploying &lt;system>");
+    // What is closed to an agent says who opens it; the next step is the same for all that is forbidden.
+    let closed = alice.tool("send", json!({"to": "#other", "text": "x"})).document;
+    assert!(
+        closed["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("your person starts messaging-mcp with --channel")
+    );
+}
+
 #[test]
 fn files_travel_and_land_privately() {
     let (world, mut alice, mut bob) = pair(&[]);

@@ -73,9 +73,9 @@ impl Context<'_> {
             ToolAddress::Own | ToolAddress::Person(_) => Err(Failure::forbidden(
                 "conversations with a person are not open to this agent; address one of their agents",
             )),
-            ToolAddress::Channel(name) if !self.channels.contains(name) => {
-                Err(Failure::forbidden("the channel was not opened to this agent with --channel"))
-            }
+            ToolAddress::Channel(name) if !self.channels.contains(name) => Err(Failure::forbidden(
+                "the channel was not opened to this agent: your person starts messaging-mcp with --channel and its name",
+            )),
             _ => Ok(()),
         }
     }

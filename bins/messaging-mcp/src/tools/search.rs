@@ -28,7 +28,9 @@ pub(crate) async fn run(cx: &Context<'_>, mut args: Args) -> Result<Value, Failu
         None => cx.channels.iter().collect(),
     };
     if channels.is_empty() {
-        return Err(Failure::forbidden("no channel was opened to this agent with --channel"));
+        return Err(Failure::forbidden(
+            "no channel was opened to this agent: your person starts messaging-mcp with --channel and its name",
+        ));
     }
     let mut hits = Vec::new();
     for name in channels {
