@@ -3,7 +3,10 @@
 //! A block begins with three backticks and `console <machine> [background] [exit=<status>]`. Lines that begin with `$ ` are run
 //! there, in a terminal of 80 columns; the lines after one are what it shows, `…` standing for any text and, alone, for any
 //! lines. `<ticket>`, `<card>`, `<admit card>` and `<id>` are what was shown last. A command that only looks is run again until
-//! it shows what the page says, since what it looks for may be on its way.
+//! it shows what the page says, since what it looks for may be on its way. `export` holds for what follows on that machine.
+//!
+//! Pages that run as they stand on one computer are run on one: with the same user, home folder and working directory for every
+//! terminal.
 
 #![allow(clippy::unwrap_used)]
 
@@ -128,6 +131,10 @@ fn fits(shown: &[&str], page: &[String]) -> bool {
 /// The machines of one page.
 struct Machines {
     folder: tempfile::TempDir,
+    /// Whether all of them are terminals of one computer.
+    together: bool,
+    /// What each terminal has exported.
+    exports: BTreeMap<String, Vec<String>>,
     tools: PathBuf,
     port: u16,
     background: Vec<Terminal>,
@@ -136,7 +143,7 @@ struct Machines {
 }
 
 impl Machines {
-    fn new() -> Self {
+    fn new(together: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let tools = folder.path().join("bin");
         std::fs::create_dir(&tools).unwrap();
@@ -152,10 +159,20 @@ impl Machines {
         }
         std::os::unix::fs::symlink(simulator, tools.join("messaging-sim")).unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Self { folder, tools, port, background: Vec::new(), last: BTreeMap::new(), used: Vec::new() }
+        Self {
+            folder,
+            together,
+            exports: BTreeMap::new(),
+            tools,
+            port,
+            background: Vec::new(),
+            last: BTreeMap::new(),
+            used: Vec::new(),
+        }
     }
 
     fn home(&mut self, machine: &str) -> PathBuf {
+        let machine = if self.together { "computer" } else { machine };
         let home = self.folder.path().join(machine);
         std::fs::create_dir_all(&home).unwrap();
         if !self.used.iter().any(|used| used == machine) {
@@ -178,9 +195,11 @@ impl Machines {
     fn start(&mut self, step: &Step) -> Terminal {
         let home = self.home(&step.machine);
         let path = format!("{}:{}", self.tools.display(), std::env::var("PATH").unwrap());
+        let mut lines = self.exports.get(&step.machine).cloned().unwrap_or_default();
+        lines.push(self.filled(&step.command));
         let mut command = Command::new("bash");
         command
-            .args(["-c", &self.filled(&step.command)])
+            .args(["-c", &lines.join("\n")])
             .current_dir(&home)
             .env_clear()
             .envs([("PATH", path.as_str()), ("LANG", "C.UTF-8")])
@@ -205,6 +224,11 @@ impl Machines {
 
     fn run(&mut self, page: &str, step: &Step) {
         let place = format!("{page}:{}: {}", step.line, step.command);
+        if step.command.starts_with("export ") {
+            assert!(step.shows.is_empty(), "{place} shows nothing");
+            self.exports.entry(step.machine.clone()).or_default().push(step.command.clone());
+            return;
+        }
         if step.background {
             let mut terminal = self.start(step);
             let first = step.shows.first().unwrap_or_else(|| panic!("{place}: what does it show?"));
@@ -247,11 +271,24 @@ fn looks(command: &str) -> bool {
             || command.contains("read --with"))
 }
 
+impl Machines {
+    /// What the next page asks for first: Ctrl-C where something runs in a terminal, and new terminals.
+    fn new_terminals(&mut self) {
+        for terminal in std::mem::take(&mut self.background) {
+            terminal.interrupt();
+            terminal.finish(PATIENCE);
+        }
+        self.exports.clear();
+    }
+}
+
 impl Drop for Machines {
     fn drop(&mut self) {
         for machine in std::mem::take(&mut self.used) {
-            for home in [".messaging", "var"] {
-                let home = self.folder.path().join(&machine).join(home);
+            let folder = self.folder.path().join(&machine);
+            let inside = std::fs::read_dir(&folder).into_iter().flatten().filter_map(Result::ok);
+            let homes = inside.map(|entry| entry.path()).filter(|path| path.join("run").is_dir());
+            for home in homes.chain([folder.join("var")]) {
                 let mut command = Command::new(PROGRAM);
                 command.arg("--home").arg(home).args(["daemon", "stop"]);
                 let _ = command.env("MESSAGING_DAEMON_UID", "64001").output();
@@ -261,32 +298,29 @@ impl Drop for Machines {
 }
 
 fn page(name: &str) {
+    run_page(name, &mut Machines::new(false));
+}
+
+fn run_page(name: &str, machines: &mut Machines) {
     let text = std::fs::read_to_string(root().join(name)).unwrap();
-    let steps = steps(name, &text);
-    let mut machines = Machines::new();
-    for step in &steps {
+    for step in &steps(name, &text) {
         machines.run(name, step);
     }
 }
 
 #[test]
 fn readme() {
-    page("README.md");
+    run_page("README.md", &mut Machines::new(true));
 }
 
+/// Whoever follows one page after the other, on the same computer.
 #[test]
-fn quickstart() {
-    page("docs/quickstart.md");
-}
-
-#[test]
-fn two_machines() {
-    page("docs/two-machines.md");
-}
-
-#[test]
-fn team_of_five() {
-    page("docs/team-of-five.md");
+fn quickstart_then_two_machines_then_a_team_of_five() {
+    let mut machines = Machines::new(true);
+    for page in ["docs/quickstart.md", "docs/two-machines.md", "docs/team-of-five.md"] {
+        run_page(page, &mut machines);
+        machines.new_terminals();
+    }
 }
 
 #[test]
@@ -325,7 +359,7 @@ fn own_user() {
 }
 
 fn own_user_as_root(steps: &[Step]) {
-    let mut machines = Machines::new();
+    let mut machines = Machines::new(false);
     // Others must be able to pass through.
     let open = |path: &Path| {
         std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -383,11 +417,15 @@ fn troubleshooting_has_every_code() {
         .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
         .map(|(code, rest)| (code, rest.trim_end_matches(" |").split(" | ").collect()))
         .collect();
-    assert_eq!(rows.len(), messaging_proto::Code::ALL.len(), "a row for each code and no other");
-    for code in messaging_proto::Code::ALL {
-        let row = rows.get(code.as_str()).unwrap_or_else(|| panic!("no row for {code}"));
-        let codes = explained["codes"].as_array().unwrap();
-        let known = codes.iter().find(|known| known["code"] == code.as_str()).unwrap();
+    // What `messaging` says by itself in the same place.
+    let own = ["usage", "answered_no"];
+    let all: Vec<&str> = messaging_proto::Code::ALL.iter().map(|code| code.as_str()).chain(own).collect();
+    assert_eq!(rows.len(), all.len(), "a row for each code and no other");
+    let codes = explained["codes"].as_array().unwrap();
+    assert_eq!(codes.len(), all.len());
+    for code in all {
+        let row = rows.get(code).unwrap_or_else(|| panic!("no row for {code}"));
+        let known = codes.iter().find(|known| known["code"] == code).unwrap();
         assert_eq!(row.len(), 3, "{code}: meaning, try again, what to do");
         assert_eq!(row[1], known["retry"].as_str().unwrap(), "{code}");
         assert!(row[0].len() > 10 && row[2].len() >= 10, "{code} says too little");
