@@ -2,7 +2,7 @@
 //!
 //! The services take flags that repeat and that have an environment form, which the verb parser does not know.
 
-use crate::cli::{clean, complain, hang};
+use crate::cli::{Failure, Output, clean, complain, hang};
 use std::collections::BTreeMap;
 use std::env::VarError;
 use std::fmt;
@@ -138,8 +138,13 @@ pub(crate) fn variable(name: &str) -> Result<Option<String>, BadFlags> {
     }
 }
 
-/// Ends `program` before its start: what is wrong with its words, and the next step. The status is 2.
-pub(crate) fn refused(program: &str, message: &str) -> ExitCode {
+/// Ends `program` before its start: what is wrong with its words, and the next step, as JSON where they ask for it. The
+/// status is 2.
+pub(crate) fn refused(program: &str, arguments: &[&str], message: &str) -> ExitCode {
+    if arguments.contains(&"--json") {
+        let failure = Failure::usage(clean(message)).with_remedy(format!("run `{program} --help`."));
+        return Output::new(true).fail(&failure);
+    }
     complain(&format!("{program}: usage: {}\nNext: run `{program} --help`.", clean(message)));
     USAGE.into()
 }

@@ -36,8 +36,13 @@ pub(crate) static FLAGS: &[Flag] = &[
         help: "bytes of that file before a new one begins (default $MESSAGING_CAPTURE_BYTES, else 268435456)",
         repeats: false,
     },
-    Flag { name: "version", value: "", help: "print the version; with --json as JSON", repeats: false },
-    Flag { name: "json", value: "", help: "with --version", repeats: false },
+    Flag { name: "version", value: "", help: "print the version", repeats: false },
+    Flag {
+        name: "json",
+        value: "",
+        help: "the version, or what is wrong with the flags, as JSON",
+        repeats: false,
+    },
     Flag { name: "help", value: "", help: "print this", repeats: false },
 ];
 
@@ -62,7 +67,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         return crate::cli::main(arguments.into_iter().skip(1).collect());
     }
     let texts: Result<Vec<String>, _> = arguments.into_iter().skip(1).map(OsString::into_string).collect();
-    let Ok(texts) = texts else { return refused("messagingd", "an argument is not UTF-8 text") };
+    let Ok(texts) = texts else { return refused("messagingd", &[], "an argument is not UTF-8 text") };
     let flags: Vec<&str> = texts.iter().map(String::as_str).collect();
     run("messagingd", None, &flags)
 }
@@ -77,7 +82,7 @@ pub(crate) fn run(program: &str, home: Option<&Path>, arguments: &[&str]) -> Exi
     };
     let flags = match Flags::read(FLAGS, arguments, environment) {
         Ok(flags) => flags,
-        Err(error) => return refused(program, &error.to_string()),
+        Err(error) => return refused(program, arguments, &error.to_string()),
     };
     if flags.has("help") {
         page(&fitted_help(&help(
@@ -95,11 +100,11 @@ pub(crate) fn run(program: &str, home: Option<&Path>, arguments: &[&str]) -> Exi
     }
     let (level, capture) = match log_level(&flags).and_then(|level| Ok((level, capture(&flags)?))) {
         Ok(both) => both,
-        Err(error) => return refused(program, &error.to_string()),
+        Err(error) => return refused(program, arguments, &error.to_string()),
     };
     let home = flags.one("home").map(Path::new).or(home).map(Home::new).or_else(Home::from_env);
     let Some(home) = home else {
-        return refused(program, "there is no home: set --home, $MESSAGING_HOME or $HOME");
+        return refused(program, arguments, "there is no home: set --home, $MESSAGING_HOME or $HOME");
     };
     messaging_smol::daemon::run(&DaemonOptions { log_level: level, capture, ..DaemonOptions::new(home) })
         .into()

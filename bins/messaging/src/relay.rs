@@ -75,8 +75,8 @@ pub(crate) static FLAGS: &[Flag] = &[
     flag("redeliver-max-ms", "<n>", "the longest wait between redeliveries (default 60000)"),
     flag("max-teams", "<n>", "teams stored (default 10000)"),
     flag("team-creates-per-hour", "<n>", "teams founded from one address in an hour (default 10)"),
-    flag("version", "", "print the version; with --json as JSON"),
-    flag("json", "", "with --version"),
+    flag("version", "", "print the version"),
+    flag("json", "", "the version, or what is wrong with the flags, as JSON"),
     flag("help", "", "print this"),
 ];
 
@@ -84,7 +84,7 @@ pub(crate) static FLAGS: &[Flag] = &[
 #[must_use]
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let texts: Result<Vec<String>, _> = arguments.into_iter().skip(1).map(OsString::into_string).collect();
-    let Ok(texts) = texts else { return refused("messaging-relay", "an argument is not UTF-8 text") };
+    let Ok(texts) = texts else { return refused("messaging-relay", &[], "an argument is not UTF-8 text") };
     let flags: Vec<&str> = texts.iter().map(String::as_str).collect();
     run("messaging-relay", &flags)
 }
@@ -95,7 +95,7 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> ExitCode {
         |name: &str| variable(&format!("MESSAGING_RELAY_{}", name.to_ascii_uppercase().replace('-', "_")));
     let flags = match Flags::read(FLAGS, arguments, environment) {
         Ok(flags) => flags,
-        Err(error) => return refused(program, &error.to_string()),
+        Err(error) => return refused(program, arguments, &error.to_string()),
     };
     if flags.has("help") {
         page(&fitted_help(&help(
@@ -116,7 +116,7 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> ExitCode {
     }
     match options(&flags) {
         Ok(options) => messaging_smol::relay::run(&options).into(),
-        Err(error) => refused(program, &error.to_string()),
+        Err(error) => refused(program, arguments, &error.to_string()),
     }
 }
 

@@ -96,6 +96,7 @@ fn before_a_team(album: &mut Album, world: &World) {
     album.shot("explain-all", &solo, &["explain"]);
     album.shot("doctor-no-home", &solo, &["doctor"]);
     album.shot("status-no-daemon", &solo, &["status"]);
+    album.shot("status-no-daemon-named", &solo, &["--home", solo.to_str().unwrap(), "status"]);
     album.shot("log-none", &solo, &["log"]);
     let _stop = Stop(solo.clone());
     album.shot("daemon-start", &solo, &["daemon", "start"]);

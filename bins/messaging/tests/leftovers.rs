@@ -1,5 +1,5 @@
-//! What is left when something ends before its time: a demonstration by Ctrl-C, and an agent whose daemon goes away. And what a
-//! script must say before a machine is removed.
+//! What is left when something ends before its time: a demonstration by Ctrl-C, the full-screen view by SIGTERM, and an agent whose
+//! daemon goes away. And that a script removes a machine without being asked.
 
 #![allow(clippy::unwrap_used)]
 
@@ -65,7 +65,7 @@ fn an_echo_outlives_its_daemon() {
     let mut echo = Terminal::start(&mut command);
     echo.expect("answers every message", PATIENCE);
     world.kill_daemon("bob");
-    echo.expect("Next: run `messaging daemon start`.", PATIENCE);
+    echo.expect("daemon start`.", PATIENCE);
     world.start_daemon("bob");
     echo.expect("The daemon is back.", PATIENCE);
     world.until_contact("alice", "bob/echo@desk");
@@ -78,6 +78,29 @@ fn an_echo_outlives_its_daemon() {
     echo.interrupt();
     let (text, status) = echo.finish(PATIENCE);
     assert_eq!(status, Some(130), "{text}");
+}
+
+#[test]
+fn an_ended_view_gives_the_terminal_back() {
+    let mut world = World::new();
+    world.pair();
+    world.cli_json("alice", &["send", "bob", "Hello"]);
+    let mut command = Command::new(PROGRAM);
+    command.arg("--home").arg(world.path("alice")).arg("ui").env_remove("MESSAGING_HOME");
+    let mut view = Terminal::start(&mut command);
+    assert!(view.is_cooked());
+    view.expect("Hello", PATIENCE);
+    assert!(!view.is_cooked(), "it reads keys");
+    view.terminate();
+    wait("the terminal", || view.is_cooked().then_some(()));
+    let (screen, status) = view.finish(PATIENCE);
+    assert_eq!(status, Some(143));
+    for (mode, what) in [("1049", "the other screen"), ("2004", "marks around a paste")] {
+        let at = |end: &str| {
+            screen.rfind(&format!("\u{1b}[?{mode}{end}")).unwrap_or_else(|| panic!("{what}: {screen:?}"))
+        };
+        assert!(at("l") > at("h"), "{what} is off again");
+    }
 }
 
 #[test]

@@ -137,7 +137,9 @@ fn every_verb_without_a_daemon_says_how_to_start_one_and_the_same_as_json() {
             assert_eq!(json.status.code(), output.status.code());
             unavailable += usize::from(error["code"] == "daemon_unavailable");
             if error["code"] == "daemon_unavailable" {
-                assert_eq!(error["remedy"], "Next: run `messaging daemon start`.");
+                let home = folder.path().join("h");
+                let step = format!("Next: run `messaging --home {} daemon start`.", home.display());
+                assert_eq!(error["remedy"], step);
                 assert_eq!(json.status.code(), Some(3));
             }
         }
@@ -336,12 +338,52 @@ fn what_is_sent_is_bounded_and_said() {
         (&["tasks", "--state", "silly"], "a state is"),
         (&["search", ""], "search for one word"),
         (&["send", "", "x"], "name an agent as"),
+        (&["send", "*", "x"], "name an agent as"),
+        (&["read"], "run `messaging help read`"),
+        (&["read", "01M7", "--with", "dm:bob"], "run `messaging help read`"),
+        (&["log", "--level", "loud"], "run `messaging help log`"),
+        (&["identity", "migrate", "--to", "moon"], "run `messaging help identity migrate`"),
+        (&["grant", "bob", "--trust", "5", "--yes"], "add --ask open"),
+        (&["grant", "bob", "--ask", "open", "--trust", "99999", "--yes"], "name 90 days or fewer"),
+        (&["grant", "bob", "--ask", "open", "--trust", "9999999999999", "--yes"], "--trust takes days"),
+        (&["grant", "bob", "--discoverable", "yes", "--yes"], "name yourself"),
+        (&["grants", "nobody"], "run `messaging people"),
+        (&["channel", "create", "own", "alice"], "leave out your own name"),
     ] {
         let output = world.cli("alice", arguments);
         proper(&format!("{arguments:?}"), &output);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(errors.contains(&format!("Next: {step}")), "{arguments:?}: {errors}");
     }
+}
+
+/// With `--json` whatever is printed is one document, help and the errors of the services' flags too.
+#[test]
+fn what_is_asked_for_as_json_is_one_document() {
+    let mut world = World::new();
+    world.pair();
+    for (words, status) in [
+        (&["help"][..], 0),
+        (&["--help"], 0),
+        (&["help", "grant"], 0),
+        (&["explain", "usage"], 0),
+        (&["grants", "bob"], 0),
+        (&["log", "--lines", "3"], 0),
+        (&["log", "--level", "error"], 0),
+        (&["relay", "--wrong"], 2),
+        (&["relay", "--listen", "8787"], 2),
+        (&["daemon", "run", "--wrong"], 2),
+    ] {
+        let output = world.cli("alice", &[&["--json"], words].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let document: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{words:?}: {text}"));
+        assert_eq!((output.status.code(), document.is_object()), (Some(status), true), "{words:?}");
+        assert_eq!(text.lines().count(), 1, "{words:?}");
+        assert_eq!(document["error"]["code"] == "usage", status == 2, "{words:?}: {text}");
+    }
+    let log: Value =
+        serde_json::from_slice(&world.cli("alice", &["--json", "log", "--lines", "2"]).stdout).unwrap();
+    assert_eq!(log["lines"].as_array().unwrap().len(), 2);
 }
 
 /// Terminals of other kinds: narrow, without colour, without a language.

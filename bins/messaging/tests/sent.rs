@@ -90,6 +90,8 @@ fn what_waits_says_for_what() {
         let shown = world.cli("alice", &["sent", id]);
         assert!(shown.status.success(), "{}", text(&shown));
     }
+    // In a pipe a column holds what its title says.
+    assert!(text(&world.cli("alice", &["sent"])).starts_with("ID\tSINCE\tKIND\t"));
     world.kill_relay();
     wait("the lost link", || {
         (world.cli_json("alice", &["daemon", "health"])["relay"] != "connected").then_some(())

@@ -255,12 +255,8 @@ impl Daemon {
             Call::Team(call) => roles.team.call(cx, caller, call),
             Call::Identity(call) => roles.keeper.call(cx, caller, call),
             Call::Status(call) => status::call(cx, call),
-            Call::Contact => {
-                Err(Refusal::code(Code::InvalidRequest, "a roster realm has no message requests"))
-            }
-            Call::Directory => {
-                Err(Refusal::code(Code::InvalidState, "this home is not in a directory realm"))
-            }
+            Call::Contact => Err(Refusal::code(Code::InvalidRequest, "a team has no message requests")),
+            Call::Directory => Err(Refusal::code(Code::InvalidState, "this home has no hosted directory")),
         }
     }
 }

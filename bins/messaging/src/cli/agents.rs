@@ -10,14 +10,14 @@ use serde_json::Value;
 use std::time::Duration;
 
 pub(super) fn contacts(shell: &mut Shell) -> Result<(), Failure> {
+    let view = shell.view()?;
     let contacts = shell.call("contacts.list", object([]))?;
-    let connected = super::mail::is_connected(shell)?;
     shell.out.result(&contacts, || {
         let rows: Vec<Vec<String>> = contacts
             .items("entries")
             .iter()
             .map(|entry| {
-                let mut row = cells(entry, connected);
+                let mut row = cells(entry, view.is_connected());
                 row.push(output::clean(entry.maybe("doing").unwrap_or_default()));
                 row
             })
@@ -27,7 +27,8 @@ pub(super) fn contacts(shell: &mut Shell) -> Result<(), Failure> {
         }
         output::table(&["ADDRESS", "CLIENT", "STATE", "A MESSAGE NOW", "DOING"], &rows)
     });
-    shell.as_of(None, true)
+    shell.as_of(&view, None, true);
+    Ok(())
 }
 
 /// The cells of an agent: its address, its kind, its state and what becomes of a message.
@@ -55,6 +56,7 @@ fn expect(entry: &Value, connected: bool) -> &'static str {
 }
 
 pub(super) fn people(shell: &mut Shell, args: People) -> Result<(), Failure> {
+    let view = shell.view()?;
     let result = shell.call("people.search", object([("query", string(&args.query))]))?;
     shell.out.result(&result, || {
         let rows: Vec<Vec<String>> = result
@@ -64,22 +66,13 @@ pub(super) fn people(shell: &mut Shell, args: People) -> Result<(), Failure> {
             .collect();
         if rows.is_empty() { "Nobody found.".to_owned() } else { output::table(&["PERSON", "TEAM"], &rows) }
     });
-    shell.as_of(None, true)
+    shell.as_of(&view, None, true);
+    Ok(())
 }
 
 pub(super) fn person(shell: &mut Shell, args: Person) -> Result<(), Failure> {
-    let person =
-        shell.call("people.get", object([("person", string(&args.person))])).map_err(|mut failure| {
-            if failure.code == "not_found" {
-                "nobody in the team has this name".clone_into(&mut failure.text);
-                failure.with_remedy(
-                    "run `messaging people <part of the name>`, or `messaging team info` for everybody.",
-                )
-            } else {
-                failure
-            }
-        })?;
-    let connected = super::mail::is_connected(shell)?;
+    let view = shell.view()?;
+    let person = of_team(shell, &args.person)?;
     shell.out.result(&person, || {
         let mut text = format!(
             "{STRONG}{}{STRONG:#}  {}\n",
@@ -104,7 +97,7 @@ pub(super) fn person(shell: &mut Shell, args: Person) -> Result<(), Failure> {
             .collect();
         text.push_str(&output::table(&["MACHINE", "STATE", "ID"], &devices));
         let agents: Vec<Vec<String>> =
-            person.items("entries").iter().map(|entry| cells(entry, connected)).collect();
+            person.items("entries").iter().map(|entry| cells(entry, view.is_connected())).collect();
         if agents.is_empty() {
             text.push_str("\n\nNo agents that this machine knows of.");
         } else {
@@ -127,7 +120,25 @@ pub(super) fn person(shell: &mut Shell, args: Person) -> Result<(), Failure> {
         }
         text
     });
-    shell.as_of(None, true)
+    shell.as_of(&view, None, true);
+    Ok(())
+}
+
+/// What the daemon knows of a person.
+///
+/// # Errors
+/// `not_found` when nobody in the team has this name.
+pub(super) fn of_team(shell: &mut Shell, person: &str) -> Result<Value, Failure> {
+    shell.call("people.get", object([("person", string(person))])).map_err(|mut failure| {
+        if failure.code == "not_found" {
+            "nobody in the team has this name".clone_into(&mut failure.text);
+            failure.with_remedy(
+                "run `messaging people <part of the name>`, or `messaging team info` for everybody.",
+            )
+        } else {
+            failure
+        }
+    })
 }
 
 /// What the other person lets this one do, as far as this machine is told.
@@ -144,12 +155,15 @@ fn may(reach: &Value) -> String {
         "request" => "a message or task to one of their agents waits until they agree",
         _ => "their agents take no messages and tasks from you",
     };
-    let source = match reach.text("source") {
-        "card" => "They say so in their contact card.",
-        // §6.9: a team sends no cards, so only its defaults are known beforehand.
-        _ => "These are the team's defaults; what they chose for you shows when you send.",
-    };
-    format!("{lines}; {asks}.\n{FAINT}{source}{FAINT:#}")
+    match reach.text("source") {
+        "card" => format!("{lines}; {asks}.\n{FAINT}They say so in their contact card.{FAINT:#}"),
+        // §6.9: a team sends no cards, so only its defaults are known beforehand. Said first: they may have chosen otherwise.
+        _ => format!(
+            "Unless they chose otherwise for you: {}{}; {asks}.\n{FAINT}What they chose shows when you send.{FAINT:#}",
+            lines[..1].to_ascii_lowercase(),
+            &lines[1..]
+        ),
+    }
 }
 
 pub(super) fn card(shell: &mut Shell, args: &Card) -> Result<(), Failure> {
@@ -166,6 +180,7 @@ pub(super) fn card(shell: &mut Shell, args: &Card) -> Result<(), Failure> {
 }
 
 pub(super) fn agents(shell: &mut Shell) -> Result<(), Failure> {
+    let view = shell.view()?;
     let result = shell.call("agents.list", object([]))?;
     shell.out.result(&result, || {
         let rows: Vec<Vec<String>> = result
@@ -185,7 +200,8 @@ pub(super) fn agents(shell: &mut Shell) -> Result<(), Failure> {
         }
         output::table(&["AGENT", "STATE", "UNREAD", "LAST"], &rows)
     });
-    shell.as_of(None, true)
+    shell.as_of(&view, None, true);
+    Ok(())
 }
 
 pub(super) fn agent(shell: &mut Shell, args: Agent) -> Result<(), Failure> {
@@ -193,6 +209,7 @@ pub(super) fn agent(shell: &mut Shell, args: Agent) -> Result<(), Failure> {
     if let Some(conversation) = &args.with {
         members.push(("conversation", string(conversation)));
     }
+    let view = shell.view()?;
     let result = shell.call("agents.read", object(members))?;
     shell.out.result(&result, || {
         if result.text("kind") == "entries" {
@@ -215,7 +232,8 @@ pub(super) fn agent(shell: &mut Shell, args: Agent) -> Result<(), Failure> {
             output::table(&["WITH", "UNREAD", "LAST"], &rows)
         }
     });
-    shell.as_of(None, true)
+    shell.as_of(&view, None, true);
+    Ok(())
 }
 
 pub(super) fn notices(shell: &mut Shell, args: &Notices) -> Result<(), Failure> {
@@ -228,12 +246,13 @@ pub(super) fn notices(shell: &mut Shell, args: &Notices) -> Result<(), Failure> 
             }
         }
     }
+    let view = shell.view()?;
     let list = shell.call("notice.list", object([("lines", Value::Bool(true))]))?;
     shell.out.result(&list, || {
         let lines: Vec<String> = list.items("notices").iter().map(describe).collect();
         if lines.is_empty() { "Nothing new.".to_owned() } else { lines.join("\n") }
     });
-    shell.as_of(None, true)?;
+    shell.as_of(&view, None, true);
     let ids: Vec<Value> = list.items("notices").iter().map(|notice| string(notice.text("id"))).collect();
     if args.ack && !ids.is_empty() {
         shell.call("notice.ack", object([("ids", array(ids))]))?;

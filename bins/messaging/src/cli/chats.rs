@@ -5,6 +5,7 @@ use super::chat;
 use super::failure::Failure;
 use super::output::{self, BAD, FAINT, GOOD, STRONG, WAITING};
 use super::shell::Shell;
+use super::steps;
 use super::value::{Read, array, number, object, string};
 use serde_json::Value;
 
@@ -38,7 +39,16 @@ pub(super) fn line(shell: &mut Shell, args: &Send, text: Option<String>) -> Resu
     if let Some(key) = &args.key {
         members.push(("clientId", string(key)));
     }
-    let result = shell.call("person.send", object(members))?;
+    let result = shell.call("person.send", object(members)).map_err(|failure| {
+        // What was typed is an address; a conversation is what this made of it.
+        if failure.code == "invalid_request" && failure.text.starts_with("conversation is ") {
+            let text = failure.text.replacen("conversation", "to", 1);
+            let step = steps::field(&text).unwrap_or_default();
+            Failure { text, ..failure }.with_remedy(step)
+        } else {
+            failure
+        }
+    })?;
     shell.out.result(&result, || {
         let line = result.get("line").cloned().unwrap_or(Value::Null);
         let (style, state, meaning) = match line.maybe("state") {
@@ -49,18 +59,13 @@ pub(super) fn line(shell: &mut Shell, args: &Send, text: Option<String>) -> Resu
             None => (GOOD, "written", "in your own notes"),
         };
         let id = line.text("id");
-        format!("{style}{state}{style:#} {FAINT}{id}{FAINT:#}: {meaning}.\n{FAINT}Follow it: messaging chat {}{FAINT:#}", quoted(&args.to))
+        format!("{style}{state}{style:#} {FAINT}{id}{FAINT:#}: {meaning}.\n{FAINT}Follow it: messaging chat {}{FAINT:#}", output::shell_word(&output::clean(&args.to)))
     });
     Ok(())
 }
 
-/// A conversation's address as a shell takes it: an unquoted `#` begins a comment.
-fn quoted(to: &str) -> String {
-    let to = output::clean(to);
-    if to.starts_with('#') { format!("\"{to}\"") } else { to }
-}
-
 pub(super) fn list(shell: &mut Shell) -> Result<(), Failure> {
+    let view = shell.view()?;
     let list = shell.call("conv.list", object([]))?;
     shell.out.result(&list, || {
         let rows: Vec<Vec<String>> = list
@@ -80,7 +85,8 @@ pub(super) fn list(shell: &mut Shell) -> Result<(), Failure> {
         output::table(&["CONVERSATION", "UNREAD", "LAST"], &rows)
     });
     let more = (list.items("conversations").len() >= 100).then_some("only the latest 100 are listed");
-    shell.as_of(more, true)
+    shell.as_of(&view, more, true);
+    Ok(())
 }
 
 pub(super) fn run(shell: &mut Shell, verb: ChatVerb) -> Result<(), Failure> {
@@ -199,6 +205,7 @@ pub(super) fn search(shell: &mut Shell, args: Search) -> Result<(), Failure> {
     if let Some(room) = &args.r#in {
         members.push(("conversation", string(room)));
     }
+    let view = shell.view()?;
     let result = shell.call("search", object(members))?;
     shell.out.result(&result, || {
         let hits: Vec<String> = result
@@ -209,7 +216,8 @@ pub(super) fn search(shell: &mut Shell, args: Search) -> Result<(), Failure> {
         if hits.is_empty() { "Nothing found.".to_owned() } else { hits.join("\n") }
     });
     let more = (result.items("hits").len() >= 20).then_some("only the latest 20 are listed");
-    shell.as_of(more, true)
+    shell.as_of(&view, more, true);
+    Ok(())
 }
 
 /// `read --with`.
@@ -226,6 +234,7 @@ pub(super) fn conversation(
     if let Some(before) = before {
         members.push(("before", cursor(before)?));
     }
+    let view = shell.view()?;
     let page = if conversation.starts_with("agent:") {
         shell.call_keyed("conv.read", members)?
     } else {
@@ -245,7 +254,8 @@ pub(super) fn conversation(
         if lines.is_empty() { "Nothing yet.".to_owned() } else { lines.join("\n") }
     });
     let more = page.flag("more").then_some("--before shows earlier ones");
-    shell.as_of(more, true)
+    shell.as_of(&view, more, true);
+    Ok(())
 }
 
 /// A line's number, or `<at>:<id>` with an agent.

@@ -8,6 +8,7 @@ use super::value::{Read, number, object, string};
 use serde_json::Value;
 
 pub(super) fn requests(shell: &mut Shell, args: &Requests) -> Result<(), Failure> {
+    let view = shell.view()?;
     let list = shell.call("request.list", object([]))?;
     if args.answer {
         return answer_each(shell, &list);
@@ -39,7 +40,8 @@ pub(super) fn requests(shell: &mut Shell, args: &Requests) -> Result<(), Failure
         lines.push(format!("{FAINT}Answer: messaging answer <id> once|always|decline|block{FAINT:#}"));
         lines.join("\n")
     });
-    shell.as_of(None, true)
+    shell.as_of(&view, None, true);
+    Ok(())
 }
 
 /// Shows every held request and asks for its answer.
@@ -113,7 +115,15 @@ fn subject(text: &str) -> Value {
 pub(super) fn list(shell: &mut Shell, args: Grants) -> Result<(), Failure> {
     let params =
         args.subject.as_deref().map_or_else(|| object([]), |text| object([("subject", subject(text))]));
+    let view = shell.view()?;
     let list = shell.call("grant.list", params)?;
+    // A name that nobody has is no person under the defaults. One who left may have grants yet.
+    if let Some(person) = args.subject.as_deref().filter(|subject| !subject.starts_with('#'))
+        && list.items("grants").is_empty()
+        && list.items("review").is_empty()
+    {
+        super::agents::of_team(shell, person)?;
+    }
     shell.out.result(&list, || {
         let mut rows = Vec::new();
         for grant in list.items("grants") {
@@ -132,7 +142,8 @@ pub(super) fn list(shell: &mut Shell, args: Grants) -> Result<(), Failure> {
         }
         output::table(&["SUBJECT", "LEVELS"], &rows)
     });
-    shell.as_of(None, false)
+    shell.as_of(&view, None, false);
+    Ok(())
 }
 
 fn subject_text(subject: Option<&Value>) -> String {

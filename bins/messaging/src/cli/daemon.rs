@@ -124,10 +124,8 @@ fn describe(status: &Value) -> String {
         _ => lines.push(nobody(status)),
     }
     if let Some(team) = status.get("team") {
-        let head = team.get("head").and_then(|head| head.int("seq")).unwrap_or_default();
-        let role = team.maybe("role").map(|role| format!("{role}, ")).unwrap_or_default();
-        let name = output::clean(team.text("name"));
-        lines.push(format!("Team     {name} ({role}roster entry {head})"));
+        let role = team.maybe("role").map(|role| format!(" ({role})")).unwrap_or_default();
+        lines.push(format!("Team     {}{role}", output::clean(team.text("name"))));
     }
     if let Some(relay) = status.get("relay") {
         let state = relay.text("state");
@@ -160,7 +158,11 @@ fn describe(status: &Value) -> String {
     if let Some(sessions) = status.get("sessions") {
         let live = sessions.int("live").unwrap_or_default();
         let kept = sessions.int("kept").unwrap_or_default();
-        lines.push(format!("Sessions {live} live, {kept} kept"));
+        let gone = match kept {
+            0 => String::new(),
+            _ => format!(", {kept} gone: their mail is kept for a day"),
+        };
+        lines.push(format!("Agents   {live} here{gone}"));
     }
     match status.maybe("alarm") {
         Some("restored") => lines.push(format!(
@@ -176,7 +178,7 @@ fn describe(status: &Value) -> String {
     }
     if let Some(divergence) = status.get("divergence") {
         lines.push(format!(
-            "{BAD}Alarm: the relay shows {} another team history than it shows you{BAD:#} (entry {}). Compare \
+            "{BAD}Alarm: the relay shows {} another team history than it shows you{BAD:#} (change {}). Compare \
              `messaging team info` with them, and stop using this relay until it is explained.",
             output::clean(divergence.text("person")),
             divergence.int("seq").unwrap_or_default()

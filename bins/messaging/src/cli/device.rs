@@ -9,7 +9,11 @@ use serde_json::Value;
 
 pub(super) fn run(shell: &mut Shell, verb: &DeviceVerb) -> Result<(), Failure> {
     match verb {
-        DeviceVerb::Status(_) => hosted(shell, "device.status", object([])),
+        DeviceVerb::Status(_) => {
+            let device = shell.call("device.status", object([]))?;
+            shell.out.result(&device, || super::identity::describe(&device));
+            Ok(())
+        }
         DeviceVerb::List(_) => hosted(shell, "device.list", object([])),
         DeviceVerb::Link(_) => hosted(shell, "device.link", object([])),
         // Without the code it is looked at: what the request asks for, and its code.

@@ -1,6 +1,6 @@
 //! Errors as a person meets them: the code first, one next step last, and the exit status.
 
-use super::remedy::remedy;
+use super::remedy::step;
 use super::steps;
 use messaging_proto::Code;
 use messaging_smol::client::ClientError;
@@ -45,12 +45,8 @@ pub(crate) struct Failure {
 impl Failure {
     /// An error with the remedy of its code.
     pub(crate) fn new(code: &str, text: impl Into<String>) -> Self {
-        let step = match code {
-            "usage" => "run `messaging help <verb>`.",
-            "answered_no" => "nothing was changed.",
-            _ => remedy(Code::from_text(code).unwrap_or(Code::Internal)).step,
-        };
-        Self { code: code.to_owned(), text: text.into(), remedy: step.to_owned(), reason: None, quiet: false }
+        let step = step(code).to_owned();
+        Self { code: code.to_owned(), text: text.into(), remedy: step, reason: None, quiet: false }
     }
 
     /// The arguments are wrong in a way the parser could not see.

@@ -12,7 +12,7 @@ mod state;
 
 use super::args::Hook;
 use super::failure::Failure;
-use super::output::{Output, page};
+use super::output::{Output, page, shell_word};
 use super::shell::Shell;
 use super::value::{Read as _, array, number, object, string};
 use messaging_smol::client::{Client, Options};
@@ -197,30 +197,4 @@ fn print_config(agent: &str, home: Option<&Path>) {
     }
     let text = serde_json::to_string_pretty(&json!({ "hooks": hooks })).unwrap_or_default();
     page(&format!("{text}\n"));
-}
-
-/// A word that a shell takes as it is.
-fn shell_word(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@:,".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shell_word;
-
-    #[test]
-    fn a_shell_takes_a_word_as_it_is() {
-        for word in ["/usr/bin/messaging", "/home/al b/$x", "a'b", "", "`id`;\\", "日本"] {
-            let output = std::process::Command::new("sh")
-                .args(["-c", &format!("printf %s {}", shell_word(word))])
-                .output()
-                .unwrap();
-            assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
-        }
-        assert_eq!(shell_word("/usr/bin/messaging"), "/usr/bin/messaging");
-    }
 }

@@ -7,30 +7,13 @@ use super::output::{self, STRONG};
 use super::shell::Shell;
 use super::value::{Read, object, string};
 use messaging_smol::client::{Client, Options};
+use serde_json::Value;
 
 pub(super) fn run(shell: &mut Shell, verb: IdentityVerb) -> Result<(), Failure> {
     match verb {
         IdentityVerb::Show(_) => {
             let device = shell.call("device.status", object([]))?;
-            shell.out.result(&device, || match device.maybe("device") {
-                Some(id) => {
-                    let member = match device.maybe("person") {
-                        Some(person) => format!(
-                            "{STRONG}{}@{}{STRONG:#}, {}",
-                            output::clean(person),
-                            output::clean(device.text("label")),
-                            match device.text("binding") {
-                                "bound" => "a member of the team",
-                                "removed" => "removed from the team",
-                                other => other,
-                            }
-                        ),
-                        None => "This machine is in no team yet.".to_owned(),
-                    };
-                    format!("{member}\nMachine  {id}")
-                }
-                None => "This machine has no keys yet.".to_owned(),
-            });
+            shell.out.result(&device, || describe(&device));
         }
         IdentityVerb::RotateEnc(_) => {
             let result = shell.call("identity.rotateEnc", object([]))?;
@@ -48,15 +31,33 @@ pub(super) fn run(shell: &mut Shell, verb: IdentityVerb) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Whose machine it is, from `device.status`.
+pub(super) fn describe(device: &Value) -> String {
+    let Some(id) = device.maybe("device") else { return "This machine has no keys yet.".to_owned() };
+    let member = match (device.maybe("person"), device.text("binding")) {
+        (Some(person), binding) => format!(
+            "{STRONG}{}@{}{STRONG:#}, {}",
+            output::clean(person),
+            output::clean(device.text("label")),
+            if binding == "removed" { "removed from the team" } else { "a member of the team" }
+        ),
+        (None, "removed") => "This machine was removed from its team.".to_owned(),
+        (None, _) => "This machine is in no team yet.".to_owned(),
+    };
+    format!("{member}\nMachine  {id}")
+}
+
 /// This build keeps keys in the file alone, so moving them there is done already, and moving them elsewhere is refused.
 fn migrate(shell: &Shell, args: &IdentityMigrate) -> Result<(), Failure> {
+    if !matches!(args.to.as_str(), "file" | "keychain") {
+        return Err(Failure::usage("--to takes file or keychain"));
+    }
     let home = shell.home()?;
     if Client::probe(&Options::admin(home.clone())).is_ok() {
         return Err(Failure::new("invalid_state", "the daemon runs, and holds the keys")
             .with_remedy("run `messaging daemon stop`, then this again."));
     }
     match (args.to.as_str(), args.prompt) {
-        ("file", false) => {}
         ("file", true) => return Err(Failure::usage("--prompt is for the keychain")),
         ("keychain", _) => {
             return Err(Failure::new(
@@ -65,7 +66,7 @@ fn migrate(shell: &Shell, args: &IdentityMigrate) -> Result<(), Failure> {
             )
             .with_remedy("protect the home folder: see docs/security.md, `Keys`."));
         }
-        _ => return Err(Failure::usage("--to takes file or keychain")),
+        _ => {}
     }
     if !home.path().join("identity.json").exists() {
         return Err(Failure::new("no_identity", "this home has no keys yet"));

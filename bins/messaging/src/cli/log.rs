@@ -4,7 +4,7 @@ use super::args::Log;
 use super::failure::Failure;
 use super::output::{self, BAD, FAINT, WAITING};
 use super::shell::Shell;
-use super::value::Read;
+use super::value::{Read, array, object};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{Read as _, Seek, SeekFrom};
@@ -20,8 +20,8 @@ pub(super) fn run(shell: &Shell, args: &Log) -> Result<(), Failure> {
     };
     let path = shell.home()?.log_file();
     let none = || {
-        Failure::new("not_found", "this home has no log yet")
-            .with_remedy("run `messaging daemon start`; the log is logs/messagingd.log in the home folder.")
+        let step = "run `messaging daemon start`; the log is logs/messagingd.log in the home folder.";
+        Failure::new("not_found", "this home has no log yet").with_remedy(shell.step(step))
     };
     let mut file = File::open(&path).map_err(|_| none())?;
     let mut length = file.metadata().map_err(|_| none())?.len();
@@ -32,16 +32,20 @@ pub(super) fn run(shell: &Shell, args: &Log) -> Result<(), Failure> {
     text.push_str(&String::from_utf8_lossy(&bytes));
     // A first line that was cut is not JSON and falls out.
     let lines: Vec<Value> = read(&text, least);
-    for line in lines.iter().skip(lines.len().saturating_sub(args.lines)) {
-        show(shell, line);
-    }
-    let mut rest = String::new();
+    let lines = &lines[lines.len().saturating_sub(args.lines)..];
     if !args.follow {
-        if lines.is_empty() && !shell.out.is_json() {
-            shell.out.note("The log has no line of this level.");
-        }
+        // Contract ipc §7: one document; a line each only where it goes on.
+        let document = object([("lines", array(lines.iter().cloned()))]);
+        shell.out.result(&document, || {
+            if lines.is_empty() {
+                return "The log has no line of this level.".to_owned();
+            }
+            lines.iter().map(describe).collect::<Vec<_>>().join("\n")
+        });
         return Ok(());
     }
+    lines.iter().for_each(|line| show(shell, line));
+    let mut rest = String::new();
     loop {
         output::read_on()?;
         std::thread::sleep(POLL);

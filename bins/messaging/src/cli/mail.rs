@@ -183,6 +183,7 @@ pub(super) fn inbox(shell: &mut Shell, args: &Inbox) -> Result<(), Failure> {
         let key = shell.key()?;
         shell.call("events.subscribe", object([("key", string(&key))]))?;
     }
+    let mut view = shell.view()?;
     let mut list = shell.call_keyed("inbox.list", params())?;
     if let Some(seconds) = args.wait {
         let end = Instant::now() + Duration::from_secs(seconds);
@@ -193,12 +194,14 @@ pub(super) fn inbox(shell: &mut Shell, args: &Inbox) -> Result<(), Failure> {
                 break;
             }
             shell.event(Some(left))?;
+            view = shell.view()?;
             list = shell.call_keyed("inbox.list", params())?;
         }
     }
     shell.out.result(&list, || describe_inbox(&list, args.all));
     let more = list.maybe("nextCursor").map(|_| "a larger --limit shows older ones");
-    shell.as_of(more, true)
+    shell.as_of(&view, more, true);
+    Ok(())
 }
 
 fn describe_inbox(list: &Value, all: bool) -> String {
@@ -219,7 +222,13 @@ fn describe_inbox(list: &Value, all: bool) -> String {
             ]
         })
         .collect();
-    output::table(&["ID", "AT", "FROM", "KIND", "STAGE", "PREVIEW"], &rows)
+    let table = output::table(&["ID", "AT", "FROM", "KIND", "STAGE", "PREVIEW"], &rows);
+    // A program takes the table alone.
+    if super::on_terminal() && items.iter().any(|item| item.text("stage") != "read") {
+        format!("{table}\n{FAINT}Unread until you read it: messaging read <id>{FAINT:#}")
+    } else {
+        table
+    }
 }
 
 /// The other end of an item.
@@ -230,8 +239,8 @@ pub(crate) fn peer(peer: Option<&Value>) -> String {
 
 pub(super) fn read(shell: &mut Shell, args: ReadArgs) -> Result<(), Failure> {
     match (&args.id, &args.with) {
-        (Some(_), Some(_)) | (None, None) => Err(Failure::usage("read takes an id or --with, not both")
-            .with_remedy("run `messaging read --help`.")),
+        (Some(_), Some(_)) => Err(Failure::usage("read takes an id or --with, not both")),
+        (None, None) => Err(Failure::usage("read needs <id> or --with <conversation>")),
         (None, Some(conversation)) => {
             chats::conversation(shell, conversation, args.before.as_deref(), args.limit)
         }

@@ -111,7 +111,10 @@ fn parse_and_run(words: &[&str], hoisted: &args::Hoisted) -> ExitCode {
     let cli = match <Cli as argh::FromArgs>::from_args(&["messaging"], words) {
         Ok(cli) => cli,
         Err(early) if early.status.is_ok() => {
-            output::page(&rows::wrap_help(&early.output, 80));
+            // The parser's word for exit statuses means something else here.
+            let help = early.output.replace("\nError codes:\n", "\nExit statuses:\n");
+            let help = rows::wrap_help(&help, 80);
+            out.verbatim(&object([("help", string(&help))]), &help);
             return output::ended(ExitCode::SUCCESS);
         }
         Err(early) => return out.fail(&usage::refused(words, &early.output)),

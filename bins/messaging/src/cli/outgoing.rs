@@ -257,7 +257,7 @@ impl World {
                 Some(("busy", _) | (_, "next_turn")) => "the agent is busy; it sees it at its next turn",
                 Some((_, "next_prompt")) => "the agent sees it when next prompted",
                 Some((_, "wake")) => "the agent is being woken",
-                _ => "on their machine; the agent was not shown it",
+                _ => "on their machine; no word yet that it was seen",
             },
         }
     }
@@ -280,7 +280,9 @@ fn describe(rows: &[Row], outbox: &Value, world: &World, complete: bool) -> Stri
                 ]
             })
             .collect();
-        lines.push(output::table(&["ID", "FOR", "KIND", "STAGE", "FROM, TO AND WHY"], &rows));
+        // How long on a terminal; in a pipe, since when.
+        let age = if super::on_terminal() { "FOR" } else { "SINCE" };
+        lines.push(output::table(&["ID", age, "KIND", "STAGE", "FROM, TO AND WHY"], &rows));
     }
     let waiting = outbox.int("waiting").unwrap_or_default();
     if waiting > 0 {

@@ -174,6 +174,15 @@ fn lost() -> Failure {
         .with_remedy("make room where it goes, or send it elsewhere.")
 }
 
+/// A word as a shell takes it: an unquoted `#`, say, begins a comment there.
+pub(crate) fn shell_word(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@:,".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// Somebody else's text after a `lead` of ours. Whatever it holds, no row of it begins as one of ours does.
 pub(crate) fn said(lead: &str, text: &str) -> String {
     rows::said(lead, text, columns())
@@ -319,6 +328,19 @@ pub(crate) fn when(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_takes_a_word_as_it_is() {
+        for word in ["/usr/bin/messaging", "/home/al b/$x", "a'b", "", "`id`;\\", "日本", "#eng", "~", "a=b"]
+        {
+            let output = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {}", shell_word(word))])
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
+        }
+        assert_eq!(shell_word("/usr/bin/messaging"), "/usr/bin/messaging");
+    }
 
     #[test]
     fn json_keeps_hidden_characters_escaped() {

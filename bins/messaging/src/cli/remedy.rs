@@ -109,36 +109,49 @@ pub(crate) const fn remedy(code: Code) -> Remedy {
     Remedy { step, retry }
 }
 
+/// What this program says by itself, in the same place as a code: not one of the protocol's.
+pub(super) const OWN: &[(&str, Retry, &str)] =
+    &[("usage", Retry::AfterFix, USAGE), ("answered_no", Retry::Never, "nothing was changed.")];
+
+const USAGE: &str = "run `messaging help <verb>`.";
+
+/// The step of a code, also of one that is this program's own.
+pub(super) fn step(code: &str) -> &'static str {
+    match OWN.iter().find(|(own, ..)| *own == code) {
+        Some((_, _, step)) => step,
+        None => remedy(Code::from_text(code).unwrap_or(Code::Internal)).step,
+    }
+}
+
+/// The rows of `explain`: the code, whether trying again helps, the step.
+fn rows() -> impl Iterator<Item = [&'static str; 3]> {
+    let codes = Code::ALL.iter().map(|code| {
+        let remedy = remedy(*code);
+        [code.as_str(), remedy.retry.words(), remedy.step]
+    });
+    codes.chain(OWN.iter().map(|(code, retry, step)| [*code, retry.words(), *step]))
+}
+
 /// `explain`: the table, or one row of it.
 pub(super) fn explain(shell: &Shell, args: &Explain) -> Result<(), Failure> {
-    let codes: Vec<Code> = match args.code.as_deref() {
-        None => Code::ALL.to_vec(),
-        Some(text) => vec![Code::from_text(text).ok_or_else(|| {
+    let codes: Vec<[&str; 3]> = match args.code.as_deref() {
+        None => rows().collect(),
+        Some(text) => vec![rows().find(|[code, ..]| *code == text).ok_or_else(|| {
             Failure::new("not_found", "there is no such code")
                 .with_remedy("run `messaging explain` for all of them.")
         })?],
     };
-    let row = |code: &Code| {
-        let remedy = remedy(*code);
-        [code.as_str(), remedy.retry.words(), remedy.step]
-    };
-    let document = array(codes.iter().map(|code| {
-        let [code, retry, step] = row(code);
+    let document = array(codes.iter().map(|[code, retry, step]| {
         object([("code", string(code)), ("retry", string(retry)), ("step", string(step))])
     }));
     shell.out.result(&object([("codes", document)]), || match codes.as_slice() {
-        [code] => {
-            let [_, retry, step] = row(code);
-            format!("Trying the same again: {retry}.\nNext: {step}")
-        }
+        [[_, retry, step]] => format!("Trying the same again: {retry}.\nNext: {step}"),
         many => {
-            let rows: Vec<Vec<String>> =
-                many.iter().map(|code| row(code).map(str::to_owned).to_vec()).collect();
             if !super::on_terminal() {
+                let rows: Vec<Vec<String>> = many.iter().map(|row| row.map(str::to_owned).to_vec()).collect();
                 return output::table(&["CODE", "TRY AGAIN", "NEXT"], &rows);
             }
-            let lines = many.iter().map(|code| {
-                let [code, retry, step] = row(code);
+            let lines = many.iter().map(|[code, retry, step]| {
                 let step = output::hang("    ", step);
                 format!("{STRONG}{code}{STRONG:#}  {FAINT}try again: {retry}{FAINT:#}\n{step}")
             });

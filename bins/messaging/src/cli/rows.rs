@@ -68,9 +68,37 @@ pub(crate) fn wrap(text: &str, columns: usize) -> String {
     wrapped(text, columns, OWN)
 }
 
-/// As [`wrap`] for a text without a word of anybody else, such as help: broken lines go on where they began.
+/// As [`wrap`] for a text without a word of anybody else, such as help: broken lines go on where they began, those of a
+/// verb's usage after their lead.
 pub(crate) fn wrap_help(text: &str, columns: usize) -> String {
-    wrapped(text, columns, 0)
+    let lines = text.split_inclusive('\n').map(|line| match line.strip_prefix(USAGE) {
+        Some(usage) if width(line) > columns => {
+            format!("{}\n", hang(USAGE, &together(usage.trim_end()), columns).replace(TIED, " "))
+        }
+        _ => wrapped(line, columns, 0),
+    });
+    lines.collect()
+}
+
+/// How a verb's usage begins.
+const USAGE: &str = "Usage: ";
+/// A space where a line is not broken. Help has none of its own.
+const TIED: &str = "\u{a0}";
+
+/// A usage whose flags are not parted from their values.
+fn together(usage: &str) -> String {
+    let mut tied = String::with_capacity(usage.len());
+    let mut words = usage.split(' ').peekable();
+    while let Some(word) = words.next() {
+        tied.push_str(word);
+        let flag = word.trim_start_matches('[').starts_with("--") && !word.ends_with(']');
+        match words.peek() {
+            Some(next) if flag && next.starts_with('<') => tied.push_str(TIED),
+            Some(_) => tied.push(' '),
+            None => {}
+        }
+    }
+    tied
 }
 
 fn wrapped(text: &str, columns: usize, least: usize) -> String {

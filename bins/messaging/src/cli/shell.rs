@@ -26,6 +26,19 @@ pub(crate) struct Shell {
     pub(crate) out: Output,
 }
 
+/// What was known of the relay before a list was read.
+#[derive(Debug)]
+pub(crate) struct View {
+    relay: String,
+    at: u64,
+}
+
+impl View {
+    pub(crate) fn is_connected(&self) -> bool {
+        self.relay == "connected"
+    }
+}
+
 impl Shell {
     pub(crate) const fn new(home: Option<PathBuf>, out: Output, session: Option<String>) -> Self {
         Self { home, session, client: None, key: None, out }
@@ -56,12 +69,13 @@ impl Shell {
             let admin = Client::connect(&Options::admin(home.clone()));
             // Beside a daemon of another user only the agents' socket is open (`§8.2` "Two sockets"). What is not served
             // there, the daemon refuses.
-            self.client = Some(match admin {
+            let client = match admin {
                 Err(error) if error.code == Code::Forbidden => {
-                    Client::connect(&Options::agent(home)).map_err(|_| error)?
+                    Client::connect(&Options::agent(home)).map_err(|_| error)
                 }
-                other => other?,
-            });
+                other => other,
+            };
+            self.client = Some(client.map_err(|error| self.of_home(error.into()))?);
         }
         self.client.as_ref().ok_or_else(|| Failure::new("internal", "no connection"))
     }
@@ -78,8 +92,22 @@ impl Shell {
     /// Calls a method of the daemon.
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
         let client = self.client()?;
-        let _progress = Progress::start("waiting for the daemon");
-        Ok(client.call(method, params)?)
+        let progress = Progress::start("waiting for the daemon");
+        let result = client.call(method, params);
+        drop(progress);
+        result.map_err(|error| self.of_home(error.into()))
+    }
+
+    /// A next step that may be about the daemon: that of the home that `--home` named.
+    pub(crate) fn step(&self, step: &str) -> String {
+        let Some(home) = &self.home else { return step.to_owned() };
+        let home = output::shell_word(&output::clean(&home.to_string_lossy()));
+        step.replace("`messaging daemon ", &format!("`messaging --home {home} daemon "))
+    }
+
+    fn of_home(&self, failure: Failure) -> Failure {
+        let step = self.step(&failure.remedy);
+        failure.with_remedy(step)
     }
 
     /// Starts the daemon when none answers, and says so: for verbs that a person stays in, and for all when
@@ -96,29 +124,34 @@ impl Shell {
         Ok(())
     }
 
+    /// What a list that is read after this can be known to hold. The daemon is connected once it has read what waited at the
+    /// relay: asked after the list, it would speak for mail that came after it.
+    pub(crate) fn view(&mut self) -> Result<View, Failure> {
+        let health = self.call("daemon.health", object([]))?;
+        Ok(View { relay: health.text("relay").to_owned(), at: output::now() })
+    }
+
     /// When a list was true and whether it is all there is, beside it. `more` says how to see the rest, when the list was
     /// cut; `depends` whether others could have added to it while the relay was out of reach.
-    pub(crate) fn as_of(&mut self, more: Option<&str>, depends: bool) -> Result<(), Failure> {
-        let health = self.call("daemon.health", object([]))?;
-        let connected = health.text("relay") == "connected";
-        let at = output::when(output::now());
-        if depends && !connected {
+    pub(crate) fn as_of(&self, view: &View, more: Option<&str>, depends: bool) {
+        let at = output::when(view.at);
+        if depends && !view.is_connected() {
             self.out.note(&format!(
                 "{WAITING}As of {at}, not known to be complete: the relay is {}. What others did since is not here.{WAITING:#}",
-                health.text("relay")
+                view.relay
             ));
         } else if let Some(more) = more {
             self.out.note(&format!("{FAINT}As of {at}; there is more: {more}{FAINT:#}"));
         } else if !self.out.is_json() {
             self.out.note(&format!("{FAINT}As of {at}, complete.{FAINT:#}"));
         }
-        Ok(())
     }
 
     /// The next event the daemon sends, or nothing when `wait` passes.
     pub(crate) fn event(&mut self, wait: Option<Duration>) -> Result<Option<Value>, Failure> {
         output::read_on()?;
-        Ok(self.client()?.next_event(wait)?)
+        let event = self.client()?.next_event(wait);
+        event.map_err(|error| self.of_home(error.into()))
     }
 
     /// Registers this terminal's session on the connection and returns its key.

@@ -21,6 +21,7 @@ pub(super) fn list(shell: &mut Shell, args: Tasks) -> Result<(), Failure> {
     if let Some(state) = &args.state {
         members.push(("state", array([string(&wire_state(state))])));
     }
+    let view = shell.view()?;
     let list = shell.call_keyed("task.list", members)?;
     shell.out.result(&list, || {
         let rows: Vec<Vec<String>> = list
@@ -43,7 +44,8 @@ pub(super) fn list(shell: &mut Shell, args: Tasks) -> Result<(), Failure> {
         output::table(&["TASK", "ROLE", "WITH", "STATE", "UPDATED", "TITLE"], &rows)
     });
     let more = list.maybe("nextCursor").map(|_| "--role and --state narrow it");
-    shell.as_of(more, true)
+    shell.as_of(&view, more, true);
+    Ok(())
 }
 
 pub(super) fn run(shell: &mut Shell, verb: TaskVerb) -> Result<(), Failure> {
@@ -104,13 +106,13 @@ pub(super) fn short_state(state: &str) -> String {
 }
 
 fn describe(task: &Value) -> String {
-    let mut text = format!(
-        "{STRONG}{}{STRONG:#}  {} ({}) with {}\n",
-        short_state(task.text("state")),
-        task.text("taskId"),
-        task.text("role"),
-        peer(task.get("peer"))
-    );
+    let other = peer(task.get("peer"));
+    let (who, asker, asked) = match task.text("role") {
+        "requester" => (format!("you asked {other}"), "you", &*other),
+        _ => (format!("{other} asked you"), &*other, "you"),
+    };
+    let mut text =
+        format!("{STRONG}{}{STRONG:#}  {}: {who}\n", short_state(task.text("state")), task.text("taskId"),);
     if let Some(chain) = task.get("chain") {
         let addresses: Vec<String> =
             chain.items("addresses").iter().filter_map(Value::as_str).map(output::clean).collect();
@@ -119,7 +121,7 @@ fn describe(task: &Value) -> String {
     for entry in task.items("history") {
         if let Some(message) = entry.get("message") {
             text.push_str(&format!(
-                "\n{FAINT}{} requester{FAINT:#}\n{}\n",
+                "\n{FAINT}{} {asker}{FAINT:#}\n{}\n",
                 entry.int("at").map(output::when).unwrap_or_default(),
                 parts::text(message.items("parts"))
             ));
@@ -129,7 +131,7 @@ fn describe(task: &Value) -> String {
         let message = parts::text(status.items("message"));
         if !message.is_empty() {
             text.push_str(&format!(
-                "\n{FAINT}{} executor{FAINT:#}\n{message}\n",
+                "\n{FAINT}{} {asked}{FAINT:#}\n{message}\n",
                 status.int("at").map(output::when).unwrap_or_default()
             ));
         }

@@ -107,9 +107,11 @@ pub(super) fn run(shell: &mut Shell, verb: TeamVerb) -> Result<(), Failure> {
             Ok(())
         }
         TeamVerb::Info(_) => {
+            let view = shell.view()?;
             let info = shell.call("team.info", object([]))?;
             shell.out.result(&info, || describe(&info));
-            shell.as_of(None, true)
+            shell.as_of(&view, None, true);
+            Ok(())
         }
         TeamVerb::Remove(args) => {
             let machine = machine_of(shell, &args.machine)?;
@@ -241,7 +243,7 @@ fn machine_of(shell: &mut Shell, text: &str) -> Result<String, Failure> {
 fn describe(info: &Value) -> String {
     let head = info.get("head").and_then(|head| head.int("seq")).unwrap_or_default();
     let mut text = format!(
-        "{STRONG}{}{STRONG:#}  {}\nteam {}, roster entry {head}, you are {}\n\n",
+        "{STRONG}{}{STRONG:#}  {}\nteam {}, at change {head}, you are {}\n\n",
         output::clean(info.text("name")),
         output::clean(info.text("relay")),
         info.text("team"),

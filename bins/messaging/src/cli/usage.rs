@@ -98,9 +98,9 @@ fn unknown(node: &Node, verb: &str, word: &str) -> String {
     let (what, known) = if word.starts_with('-') {
         ("flag", flags)
     } else if verbs.is_empty() {
-        return format!(
-            "{verb} takes no further argument: {word}; put quotes around a text of several words"
-        );
+        let takes_text = node.arguments.iter().any(|argument| matches!(&*argument.name, "text" | "query"));
+        let hint = if takes_text { "; put quotes around a text of several words" } else { "" };
+        return format!("{verb} takes no further argument: {word}{hint}");
     } else {
         ("verb", verbs)
     };
@@ -174,6 +174,7 @@ mod tests {
                 "send takes no further argument: b; put quotes around a text of several words",
                 "run `messaging help send`.",
             ),
+            (&["inbox", "x"], "inbox takes no further argument: x", "run `messaging help inbox`."),
             (
                 &["send", "--wiat", "3", "bob", "x"],
                 "send has no flag --wiat; did you mean --wait?",

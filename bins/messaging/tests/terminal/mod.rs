@@ -127,6 +127,18 @@ impl Terminal {
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     }
 
+    /// SIGTERM.
+    pub(crate) fn terminate(&self) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Whether it takes lines and shows what is typed, as a shell needs it.
+    pub(crate) fn is_cooked(&self) -> bool {
+        let modes = tcgetattr(&self.master).unwrap();
+        modes.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO)
+    }
+
     /// Waits for the end: the whole output, and the exit status (nothing after a signal).
     pub(crate) fn finish(mut self, patience: Duration) -> (String, Option<i32>) {
         let end = Instant::now() + patience;

@@ -14,9 +14,11 @@ use crate::machine::Label;
 use crate::store::StoreDown;
 use messaging_proto::Code;
 use messaging_proto::consent::hold::{self, Held, Then, next_ts};
-use messaging_proto::consent::{ConsentGrant, Levels, NewGrant, Review, Subject, sign_consent_grant};
+use messaging_proto::consent::{
+    Ask as Asking, ConsentError, ConsentGrant, Levels, NewGrant, Review, Subject, sign_consent_grant,
+};
 use messaging_proto::json::{Object, Value};
-use messaging_proto::limits::{GRANTS_PER_PERSON, TRUST_DEFAULT_MS};
+use messaging_proto::limits::{GRANTS_PER_PERSON, TRUST_DEFAULT_MS, TRUST_MAX_MS};
 use messaging_proto::name::{ChannelName, PersonId};
 use messaging_proto::realm::RealmView;
 use messaging_proto::ulid::Ulid;
@@ -52,7 +54,7 @@ pub(crate) fn call(mail: &mut Mail, cx: &mut Ctx<'_, '_>, call: Call) -> Outcome
         // A roster realm is one org: its persons send no cards and no message requests.
         Call::Card(person) if is_member(cx, &person) => Ok(Answer::Now(obj([("sent", Value::Bool(false))]))),
         Call::Card(_) => {
-            Err(RpcError::new(Code::NotFound, "the realm knows no such person").at("person").into())
+            Err(RpcError::new(Code::NotFound, "the team has no such person").at("person").into())
         }
         Call::Contact => Err(Refusal::code(Code::InvalidRequest, "a team has no message requests")),
     }
@@ -66,7 +68,7 @@ fn is_member(cx: &Ctx<'_, '_>, person: &PersonId) -> bool {
 fn subject(cx: &Ctx<'_, '_>, param: &SubjectParam) -> Outcome<Subject> {
     match param {
         SubjectParam::Person(person) if is_member(cx, person) => Ok(Subject::Person(person.clone())),
-        SubjectParam::Person(_) => Err(unknown("the realm knows no such person")),
+        SubjectParam::Person(_) => Err(unknown("the team has no such person")),
         SubjectParam::Channel(local) => channel(cx, local),
     }
 }
@@ -111,6 +113,7 @@ fn sign(
         return Err(Refusal::code(Code::NoIdentity, "this machine is in no team"));
     };
     let now = cx.now();
+    let (channel, ask) = (matches!(subject, Subject::Channel(_)), levels.ask);
     let new = NewGrant {
         realm: realm.realm(),
         id: Ulid::new(now, cx.step.draw(Label::GrantId)),
@@ -120,7 +123,23 @@ fn sign(
         levels,
     };
     sign_consent_grant(identity.signing(), new.to_value())
-        .map_err(|error| Refusal::code(error.code(), "the grant breaks a rule"))
+        .map_err(|error| Refusal::code(error.code(), broken(&error, channel, ask)))
+}
+
+/// What [`broken`] says of it.
+const _: () = assert!(TRUST_MAX_MS == 90 * 86_400_000);
+
+/// Which rule a grant breaks (`§6.9`, "Grants"), for whoever sets it.
+fn broken(error: &ConsentError, channel: bool, ask: Option<Asking>) -> &'static str {
+    let ConsentError::Rule { member } = error else { return "the grant breaks a rule" };
+    match *member {
+        "chat" => "chat is for a person, not for a channel",
+        "discoverable" => "discoverable is only for oneself",
+        "trustedUntil" if channel => "trust is for a person, not for a channel",
+        "trustedUntil" if ask != Some(Asking::Open) => "trust needs ask open",
+        "trustedUntil" => "trust lasts at most 90 days",
+        _ => "the grant breaks a rule",
+    }
 }
 
 /// `grant.set`: signs the whole new grant, and sends it to this person's other devices.

@@ -97,9 +97,12 @@ impl Mail {
             }
         }
         if call.request {
-            return Err(RpcError::new(Code::InvalidRequest, "request is not for this realm")
-                .at("request")
-                .into());
+            return Err(RpcError::new(
+                Code::InvalidRequest,
+                "request is not for a team: everybody in it may be written to",
+            )
+            .at("request")
+            .into());
         }
         let outgoing = send::send(cx, &session, &to, call)?;
         // §8.2: what is for this machine is delivered before the answer, on the way every envelope goes.

@@ -92,7 +92,7 @@ fn is_own(cx: &Ctx<'_, '_>, person: &PersonId) -> bool {
 fn person_of(cx: &Ctx<'_, '_>, person: &PersonId) -> Outcome<Answer> {
     let known = cx.facts.roster().is_some_and(|roster| roster.machines_of(person).next().is_some());
     if !known {
-        return Err(RpcError::new(Code::NotFound, "the realm knows no such person").at("person").into());
+        return Err(RpcError::new(Code::NotFound, "the team has no such person").at("person").into());
     }
     let mut view = profile(cx, person);
     let relation = match consent::relation(cx, person) {

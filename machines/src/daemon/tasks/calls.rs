@@ -150,7 +150,7 @@ fn update(cx: &mut Ctx<'_, '_>, params: Update, raw: &Value) -> Outcome<Answer> 
     let session = sessions::of_key(cx, &params.key)?;
     let mut task = rows::of_mailbox(cx.txn, &params.task, session.mailbox)?.ok_or_else(unknown)?;
     if task.role != TaskRole::Executor {
-        return Err(Refusal::code(Code::InvalidState, "only the executor's session updates a task"));
+        return Err(Refusal::code(Code::InvalidState, "only the agent that was asked updates a task"));
     }
     secrets::refuse(cx, "task.update", raw)?;
     if task.status.state.is_terminal() {
@@ -210,7 +210,7 @@ fn cancel(cx: &mut Ctx<'_, '_>, params: &Cancel, raw: &Value) -> Outcome<Answer>
     let session = sessions::of_key(cx, &params.key)?;
     let task = rows::of_mailbox(cx.txn, &params.task, session.mailbox)?.ok_or_else(unknown)?;
     if task.role != TaskRole::Requester {
-        return Err(Refusal::code(Code::InvalidState, "only the requester's session cancels a task"));
+        return Err(Refusal::code(Code::InvalidState, "only the agent that asked cancels a task"));
     }
     secrets::refuse(cx, "task.cancel", raw)?;
     if task.status.state.is_terminal() {

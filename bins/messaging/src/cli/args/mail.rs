@@ -49,7 +49,8 @@ pub(crate) struct Send {
 #[argh(
     subcommand,
     name = "inbox",
-    example = "messaging inbox\nmessaging inbox --all --limit 100\nmessaging inbox --wait 60"
+    example = "messaging inbox\nmessaging inbox --all --limit 100\nmessaging inbox --wait 60",
+    note = "An item is unread until `messaging read <id>` shows it. A script that waits again reads what it found first."
 )]
 pub(crate) struct Inbox {
     /// read ones too

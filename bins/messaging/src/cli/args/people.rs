@@ -59,8 +59,8 @@ pub(crate) struct Grant {
     /// mail and tasks to your agents: open, request or no
     #[argh(option, arg_name = "level")]
     pub(crate) ask: Option<String>,
-    /// run their requests with your agents' own permissions, for this many days; alone, as long as the
-    /// daemon allows (needs --ask open)
+    /// run their requests with your agents' own permissions, for this many days, at most 90; alone, for 30
+    /// (needs --ask open)
     #[argh(option, arg_name = "days")]
     pub(crate) trust: Option<String>,
     /// whether people find you by email: yes or no (only on yourself)

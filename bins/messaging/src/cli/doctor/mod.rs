@@ -107,6 +107,7 @@ fn no_relay(findings: &mut Findings, status: Option<&Value>) {
 const ENTER: &str = "create a team with `messaging team create`, or join one with `messaging team join`";
 
 fn report(shell: &Shell, findings: &[Finding]) -> Result<(), Failure> {
+    let fix = |finding: &Finding| finding.fix.as_deref().map(|fix| shell.step(fix));
     let wrong = findings.iter().filter(|finding| finding.state == State::Wrong).count();
     let checks = array(findings.iter().map(|finding| {
         let mut members = vec![
@@ -114,7 +115,7 @@ fn report(shell: &Shell, findings: &[Finding]) -> Result<(), Failure> {
             ("state", string(finding.state.word())),
             ("detail", string(&finding.detail)),
         ];
-        members.extend(finding.fix.as_deref().map(|fix| ("fix", string(fix))));
+        members.extend(fix(finding).map(|fix| ("fix", string(&fix))));
         object(members)
     }));
     let document = object([("checks", checks), ("wrong", number(wrong as u64))]);
@@ -129,8 +130,8 @@ fn report(shell: &Shell, findings: &[Finding]) -> Result<(), Failure> {
             let word = finding.state.word();
             let lead = format!("{style}{word:5}{style:#}  {STRONG}{:9}{STRONG:#}  ", finding.what);
             lines.push(output::hang(&lead, &output::clean(&finding.detail)));
-            if let Some(fix) = &finding.fix {
-                lines.push(output::hang("                  ", &format!("Fix: {}", output::clean(fix))));
+            if let Some(fix) = fix(finding) {
+                lines.push(output::hang("                  ", &format!("Fix: {}", output::clean(&fix))));
             }
         }
         if wrong == 0 {
@@ -143,7 +144,7 @@ fn report(shell: &Shell, findings: &[Finding]) -> Result<(), Failure> {
         // The document has said it.
         Some(first) if shell.out.is_json() => Err(Failure::new("invalid_state", first.what).quietly()),
         Some(first) => {
-            let fix = first.fix.as_deref().unwrap_or_default();
+            let fix = fix(first).unwrap_or_default();
             Err(Failure::new("invalid_state", format!("the check of the {} failed", first.what))
                 .with_remedy(format!("{}.", fix.trim_end_matches('.'))))
         }
@@ -232,18 +233,18 @@ fn check_team(findings: &mut Findings, status: &Value) {
         Some(identity @ Value::Object(_)) => findings.fine(
             "team",
             format!(
-                "{name}: you are {}@{}, {}, roster entry {head}",
+                "{name}: you are {}@{}, {}, at change {head} of the team",
                 identity.text("person"),
                 identity.text("label"),
                 team.text("role")
             ),
         ),
         _ if status.maybe("alarm") == Some("keys_missing") => findings
-            .fine("team", format!("{name}: known from before the keys were lost, roster entry {head}")),
+            .fine("team", format!("{name}: known from before the keys were lost, at its change {head}")),
         _ => {
             let removed = "this machine was removed";
             let fix = cause::step(removed).unwrap_or_default();
-            findings.bad(State::Wrong, "team", format!("{name}: {removed}, roster entry {head}"), fix);
+            findings.bad(State::Wrong, "team", format!("{name}: {removed}, at its change {head}"), fix);
         }
     }
     match status.maybe("alarm") {

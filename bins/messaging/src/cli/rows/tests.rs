@@ -158,6 +158,16 @@ proptest! {
     }
 }
 
+#[test]
+fn a_usage_goes_on_after_its_lead_and_keeps_flags_with_their_values() {
+    let text = "Usage: messaging send [--task] [--reply-to <id>] --relay <url> [--] <to> [<text>]\n\nwrite\n";
+    assert_eq!(
+        wrap_help(text, 40),
+        "Usage: messaging send [--task]\n       [--reply-to <id>] --relay <url>\n       [--] <to> [<text>]\n\nwrite\n"
+    );
+    assert_eq!(wrap_help(text, 100), text);
+}
+
 fn shown_plain(shown: &str) -> String {
     anstream::adapter::strip_str(shown).to_string()
 }
