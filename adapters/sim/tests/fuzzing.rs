@@ -18,6 +18,13 @@ fn the_relay_stands_any_sequence() {
     relay_machine(&[]);
 }
 
+/// Sequences that the fuzzer found, each for a fault of the relay or of the checks.
+#[test]
+fn what_was_found_stays_mended() {
+    // A presence ended and was purged; the next one, with a lower number, is above nothing.
+    relay_machine(include_bytes!("sequences/presence-after-its-end"));
+}
+
 #[test]
 fn the_daemon_stands_any_sequence() {
     for seed in 0..25 {

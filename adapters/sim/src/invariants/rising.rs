@@ -2,7 +2,7 @@
 //! chat lines, which are never used again; and a chat's read cursor (`§6.8`). A crash takes none of them back.
 
 use super::durable::frame;
-use super::{Facts, Invariant, puts, rows};
+use super::{Facts, Invariant, deletes, puts, rows};
 use crate::world::{Commit, Who};
 use messaging_machines::relay::schema::{PRESENCE, PresenceRow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +23,10 @@ impl Invariant for Rising {
 
     fn commit(&mut self, commit: &Commit<'_>, _: &Facts) -> Result<(), String> {
         let Who::Daemon(number) = commit.who else {
+            // One that ended leaves nothing to be above (`§7`, "Other frames": the stored one).
+            for key in deletes(commit, PRESENCE.0) {
+                self.kept.remove(key);
+            }
             for (key, row) in puts(commit, PRESENCE.0) {
                 let Some(row) = PresenceRow::decode(row) else { continue };
                 if self.kept.insert(key.to_vec(), row.seq).is_some_and(|before| before >= row.seq) {
