@@ -234,7 +234,9 @@ impl<M: Machine, P: Perform<M>> Run<M, P> {
         }
         match self.events.try_recv() {
             Ok(queued) => self.take(session, queued),
-            Err(TryRecvError::Closed) if session.committing.is_none() => Ok(Flow::Stop),
+            Err(TryRecvError::Closed) if session.committing.is_none() && !session.wrote() => Ok(Flow::Stop),
+            // The timer wrote. What it says waits for a commit, and no event need come before the next turn makes it.
+            Err(_) if session.committing.is_none() && session.wrote() => Ok(Flow::Continue),
             Err(_) => self.wait(session),
         }
     }

@@ -20,6 +20,8 @@ enum Event {
     Get(u64),
     /// Sets a deadline this many milliseconds from now.
     Alarm(u64),
+    /// Likewise, and the timer writes before it rings.
+    WritingAlarm(u64),
     Timer,
     /// The store does not answer.
     Broken,
@@ -38,6 +40,7 @@ enum Effect {
 #[derive(Default)]
 struct Toy {
     alarm: Option<Mono>,
+    writes: bool,
 }
 
 impl Machine for Toy {
@@ -63,8 +66,14 @@ impl Machine for Toy {
                 out.push(Effect::Seen { n, found: store.get(T, &n.to_be_bytes())?.is_some() });
             }
             Event::Alarm(ms) => self.alarm = Some(step.mono.plus(ms)),
+            Event::WritingAlarm(ms) => {
+                (self.alarm, self.writes) = (Some(step.mono.plus(ms)), true);
+            }
             Event::Timer => {
                 if self.alarm.take_if(|at| *at <= step.mono).is_some() {
+                    if std::mem::take(&mut self.writes) {
+                        store.put(T, b"rang", b"row");
+                    }
                     out.push(Effect::Rang);
                 }
             }
@@ -400,6 +409,26 @@ fn timers_ring_once_and_the_loop_sleeps_between() {
     std::thread::sleep(Duration::from_millis(60));
     let rang = effects(&world.finish()).iter().filter(|effect| **effect == Effect::Rang).count();
     assert_eq!(rang, 1);
+}
+
+/// What a timer writes is made durable and said at once, not with the next event: a presence, an expiry or a retry would
+/// come when the driver looks at its clock again, five seconds later.
+#[test]
+fn what_a_timer_writes_is_committed_at_once() {
+    let world = world();
+    // A slow machine may be late once, but hardly three times by that much.
+    let on_time = (1..=3).any(|round| {
+        let rang = || effects(&world.recorder.all()).iter().filter(|said| **said == Effect::Rang).count();
+        let start = Instant::now();
+        world.send(Event::WritingAlarm(20));
+        while rang() < round {
+            assert!(start.elapsed() < Duration::from_secs(20), "it never rang");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        start.elapsed() < Duration::from_secs(4)
+    });
+    assert!(on_time, "the commit waited for the driver to look at its clock");
+    world.finish();
 }
 
 #[test]
