@@ -4,7 +4,8 @@ use super::{COMMITS, META, StoreFault, table};
 use messaging_machines::store::{Table, Writes};
 use redb::Database;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 
 /// Rows that are durable in the journal and not in redb, the newer ones first.
@@ -94,32 +95,84 @@ impl Inner {
     }
 }
 
-/// The thread of a checkpoint, one at a time; waited for when dropped, so that the file is free then.
-#[derive(Debug, Default)]
-pub(super) struct Checkpoint(Mutex<Option<JoinHandle<()>>>);
+/// The thread that puts what the journal held into redb, one checkpoint at a time. It is waited for when dropped, so that
+/// the file is free then.
+///
+/// It is one thread for all of them: memory that a thread took is given back piece by piece after the thread ended.
+#[derive(Default)]
+pub(super) struct Checkpoint(Mutex<Option<Worker>>);
+
+struct Worker {
+    jobs: Sender<Job>,
+    /// One word for each job that is done.
+    done: Receiver<()>,
+    busy: bool,
+    thread: JoinHandle<()>,
+}
+
+struct Job {
+    inner: Arc<Inner>,
+    frozen: Arc<Writes>,
+    number: u64,
+}
+
+impl Worker {
+    fn spawn() -> std::io::Result<Self> {
+        let (jobs, given) = channel::<Job>();
+        let (finished, done) = channel();
+        let thread = std::thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
+            for job in given {
+                job.inner.checkpoint(&job.frozen, job.number);
+                // Before the word: who waits for it may close the file.
+                drop(job);
+                if finished.send(()).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { jobs, done, busy: false, thread })
+    }
+
+    /// Waits for the job under way; whether there can be another. A thread that panicked leaves its rows frozen and the
+    /// journal as it is.
+    fn wait(&mut self) -> bool {
+        !std::mem::take(&mut self.busy) || self.done.recv().is_ok()
+    }
+
+    fn end(self) {
+        drop(self.jobs);
+        // What it panicked with was told on the way.
+        let _ = self.thread.join();
+    }
+}
 
 impl Checkpoint {
+    fn worker(&self) -> MutexGuard<'_, Option<Worker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Puts everything up to `number` into redb while more is committed.
     pub(super) fn start(&self, inner: &Arc<Inner>, number: u64) {
         self.wait();
-        let frozen = inner.freeze();
-        let inner = Arc::clone(inner);
-        let for_thread = Arc::clone(&inner);
-        let thread = std::thread::Builder::new()
-            .name("checkpoint".to_owned())
-            .spawn(move || for_thread.checkpoint(&frozen, number));
-        match thread {
-            Ok(thread) => *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread),
-            Err(_) => inner.fail(StoreFault("thread")),
+        let mut worker = self.worker();
+        if worker.is_none() {
+            *worker = Worker::spawn().ok();
+        }
+        let job = Job { inner: Arc::clone(inner), frozen: inner.freeze(), number };
+        let given = worker.as_mut().is_some_and(|worker| {
+            worker.busy = worker.jobs.send(job).is_ok();
+            worker.busy
+        });
+        if !given {
+            inner.fail(StoreFault("thread"));
         }
     }
 
     /// Waits until none is running.
     pub(super) fn wait(&self) {
-        let thread = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            // One that panicked leaves its rows frozen and the journal as it is.
-            let _ = thread.join();
+        let mut worker = self.worker();
+        if let Some(ended) = worker.take_if(|worker| !worker.wait()) {
+            ended.end();
         }
     }
 }
@@ -127,5 +180,8 @@ impl Checkpoint {
 impl Drop for Checkpoint {
     fn drop(&mut self) {
         self.wait();
+        if let Some(worker) = self.worker().take() {
+            worker.end();
+        }
     }
 }

@@ -10,7 +10,8 @@ use super::locks::file_locks;
 use redb::StorageBackend;
 use std::collections::BTreeMap;
 use std::io::Error;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Bytes that wait for a sync at most, and the longest single write.
 const PIECE_BYTES: usize = 1 << 20;
@@ -29,15 +30,38 @@ pub(super) struct Paced<B> {
 /// What was written and is not in the file, by offset; nothing in it overlaps.
 #[derive(Debug, Default)]
 struct Kept {
-    pages: BTreeMap<u64, Vec<u8>>,
-    bytes: usize,
+    /// Which part of `bytes` stands where.
+    pages: BTreeMap<u64, Range<usize>>,
+    /// One piece of memory that is used again: thousands of pages, each with memory of its own, would leave holes behind.
+    bytes: Vec<u8>,
 }
 
 impl Kept {
     /// The page before the end of a range, when it reaches into it.
     fn last_in(&self, offset: u64, len: usize) -> Option<(u64, &[u8])> {
-        let (at, page) = self.pages.range(..offset + len as u64).next_back()?;
-        (at + page.len() as u64 > offset).then_some((*at, page))
+        let (at, place) = self.pages.range(..offset + len as u64).next_back()?;
+        (at + place.len() as u64 > offset).then(|| (*at, self.page(place)))
+    }
+
+    fn page(&self, place: &Range<usize>) -> &[u8] {
+        self.bytes.get(place.clone()).unwrap_or_default()
+    }
+
+    /// Keeps a page that overlaps no other, or is as long as the one that stands there.
+    fn keep(&mut self, offset: u64, data: &[u8]) {
+        let there = self.pages.get(&offset).and_then(|place| self.bytes.get_mut(place.clone()));
+        if let Some(there) = there.filter(|there| there.len() == data.len()) {
+            there.copy_from_slice(data);
+            return;
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(data);
+        self.pages.insert(offset, start..self.bytes.len());
+    }
+
+    fn clear(&mut self) {
+        self.pages.clear();
+        self.bytes.clear();
     }
 }
 
@@ -54,14 +78,20 @@ impl<B: StorageBackend> Paced<B> {
         self.kept.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn kept_mut(&self) -> RwLockWriteGuard<'_, Kept> {
+        self.kept.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Writes everything that is kept. It stays kept when that failed.
     fn write_kept(&self, _changing: &MutexGuard<'_, ()>) -> Result<(), Error> {
         let kept = self.kept();
         if kept.pages.is_empty() {
             return Ok(());
         }
-        let (mut piece, mut start, mut unsynced) = (Vec::new(), 0, 0);
-        for (at, page) in &kept.pages {
+        let (mut piece, mut start, mut unsynced) =
+            (Vec::with_capacity(PIECE_BYTES.min(kept.bytes.len())), 0, 0);
+        for (at, place) in &kept.pages {
+            let page = kept.page(place);
             let goes_on = *at == start + piece.len() as u64 && piece.len() + page.len() <= PIECE_BYTES;
             if !goes_on && !piece.is_empty() {
                 self.file.write(start, &piece)?;
@@ -82,7 +112,7 @@ impl<B: StorageBackend> Paced<B> {
             self.file.sync_data()?;
         }
         drop(kept);
-        *self.kept.write().unwrap_or_else(PoisonError::into_inner) = Kept::default();
+        self.kept_mut().clear();
         Ok(())
     }
 }
@@ -92,17 +122,15 @@ impl<B: StorageBackend> StorageBackend for Paced<B> {
         let changing = self.changing();
         let same = |(at, page): (u64, &[u8])| at == offset && page.len() == data.len();
         let apart = self.kept().last_in(offset, data.len()).is_none_or(same);
-        if !apart {
+        let room = self.kept().bytes.len() + data.len() <= KEPT_BYTES;
+        if !apart || !room {
             self.write_kept(&changing)?;
         }
-        let bytes = {
-            let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-            if kept.pages.insert(offset, data.to_vec()).is_none() {
-                kept.bytes += data.len();
-            }
-            kept.bytes
-        };
-        if bytes >= KEPT_BYTES { self.write_kept(&changing) } else { Ok(()) }
+        if data.len() > KEPT_BYTES {
+            return self.file.write(offset, data);
+        }
+        self.kept_mut().keep(offset, data);
+        Ok(())
     }
 
     fn sync_data(&self) -> Result<(), Error> {
@@ -202,7 +230,7 @@ mod tests {
         paced.set_len(64 << 20).unwrap();
         for at in 0..8_192 {
             paced.write(at * 8_192, &[7; 4096]).unwrap();
-            assert!(paced.kept().bytes < KEPT_BYTES);
+            assert!(paced.kept().bytes.len() <= KEPT_BYTES);
         }
         assert!(paced.file.syncs.load(Ordering::Relaxed) > 20);
     }
