@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 
 /// Bytes of the store's page cache: small, since the kernel caches the file as well, so that memory is what it is going
 /// to be after seconds of load, not after minutes.
-const CACHE_BYTES: usize = if cfg!(test) { 1 << 20 } else { 16 << 20 };
+const CACHE_BYTES: usize = if cfg!(test) { 1 << 20 } else { 4 << 20 };
 /// How long a stopping relay waits for its sockets to take what waits and close.
 const STOP_TIMEOUT: Duration = Duration::from_secs(6);
 /// How long a nudge waits for room among the machine's events.

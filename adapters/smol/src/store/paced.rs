@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 /// Bytes that wait for a sync at most, and the longest single write.
 const PIECE_BYTES: usize = 1 << 20;
 /// Bytes that are kept back to be put in order, at most.
-const KEPT_BYTES: usize = 8 << 20;
+const KEPT_BYTES: usize = 4 << 20;
 
 #[derive(Debug)]
 pub(super) struct Paced<B> {
