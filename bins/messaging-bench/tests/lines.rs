@@ -2,26 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-use serde_json::Value;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+#[path = "../../messaging/tests/world/beside.rs"]
+mod beside;
 
-/// The relay beside the programs of this test run.
-fn relay() -> PathBuf {
-    // target/debug/deps/<test> -> target/debug/messaging-relay
-    let test = std::env::current_exe().unwrap();
-    let program = test.parent().unwrap().parent().unwrap().join("messaging-relay");
-    if !program.is_file() {
-        // `cargo test --workspace` made it; a test of this package alone did not.
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        assert!(cargo.args(["build", "-p", "messaging", "--bins"]).status().unwrap().success());
-    }
-    program
-}
+use serde_json::Value;
+use std::process::{Command, Stdio};
 
 fn run(arguments: &[&str]) -> Vec<Value> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_messaging-bench"));
-    command.arg("--relay").arg(relay()).args(arguments).stdin(Stdio::null());
+    command.arg("--relay").arg(beside::program("messaging-relay")).args(arguments).stdin(Stdio::null());
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();

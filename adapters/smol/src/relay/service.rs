@@ -119,7 +119,7 @@ where
             return Err(StartError::failed(Code::InvalidState, "another relay has the database open"));
         }
         // §7 Store failures: a full disk does not stop the start, nor a file that may not grow.
-        Err(OpenError::Fault(fault)) if fault.is_full() || fault.0 == "file_too_large" => Err(fault),
+        Err(OpenError::Fault(fault)) if fault.cannot_grow() => Err(fault),
         Err(OpenError::Fault(fault) | OpenError::Lost(fault)) => {
             return Err(StartError::failed(Code::Internal, format!("the database: {fault}")));
         }

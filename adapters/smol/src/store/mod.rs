@@ -76,6 +76,12 @@ impl StoreFault {
         self.0 == "disk_full"
     }
 
+    /// Whether a file could not grow: a full disk, or one that has the size it may have.
+    #[must_use]
+    pub fn cannot_grow(self) -> bool {
+        self.is_full() || self.0 == "file_too_large"
+    }
+
     /// Whether what is on the disk is not what was written there: reading it again would not help.
     #[must_use]
     pub fn is_damage(self) -> bool {

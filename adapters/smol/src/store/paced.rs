@@ -121,9 +121,12 @@ impl<B: StorageBackend> StorageBackend for Paced<B> {
     fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         let changing = self.changing();
         let same = |(at, page): (u64, &[u8])| at == offset && page.len() == data.len();
-        let apart = self.kept().last_in(offset, data.len()).is_none_or(same);
-        let room = self.kept().bytes.len() + data.len() <= KEPT_BYTES;
-        if !apart || !room {
+        let fits = {
+            let kept = self.kept();
+            let apart = kept.last_in(offset, data.len()).is_none_or(same);
+            apart && kept.bytes.len() + data.len() <= KEPT_BYTES
+        };
+        if !fits {
             self.write_kept(&changing)?;
         }
         if data.len() > KEPT_BYTES {

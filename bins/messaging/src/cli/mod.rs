@@ -186,8 +186,8 @@ const fn goes_on(verb: &Verb) -> bool {
         Verb::Chat(args) => !matches!(args.verb, args::ChatVerb::MarkRead(_)),
         Verb::Notices(args) => args.follow,
         Verb::Status(args) => args.watch,
-        // Its lines are documents each, also without --follow.
-        Verb::Log(_) | Verb::Echo(_) => true,
+        Verb::Log(args) => args.follow,
+        Verb::Echo(_) => true,
         _ => false,
     }
 }

@@ -1,6 +1,8 @@
 //! Real processes on loopback: one relay, any number of daemons, and clients of their sockets.
 #![allow(dead_code, clippy::unwrap_used, reason = "a helper of tests, each of which uses a part of it")]
 
+mod beside;
+
 use messaging_smol::client::{Client, ClientError, Options};
 use messaging_smol::home::Home;
 use serde_json::{Value, json};
@@ -22,18 +24,7 @@ pub(crate) const PROGRAM: &str = match option_env!("CARGO_BIN_EXE_messaging") {
 
 /// The path of the program.
 pub(crate) fn program() -> PathBuf {
-    if !PROGRAM.is_empty() {
-        return PROGRAM.into();
-    }
-    // target/debug/deps/<test> -> target/debug/messaging
-    let test = std::env::current_exe().unwrap();
-    let program = test.parent().unwrap().parent().unwrap().join("messaging");
-    if !program.is_file() {
-        // `cargo test --workspace` made it; a test of one package alone did not.
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        assert!(cargo.args(["build", "-p", "messaging", "--bins"]).status().unwrap().success());
-    }
-    program
+    if PROGRAM.is_empty() { beside::program("messaging") } else { PROGRAM.into() }
 }
 
 /// A process that is killed when dropped.
