@@ -51,7 +51,7 @@ pub trait Base {
 /// The writes of one batch: the last one to a row counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writes {
-    rows: BTreeMap<Table, BTreeMap<Vec<u8>, Option<Vec<u8>>>>,
+    rows: BTreeMap<Table, BTreeMap<Box<[u8]>, Option<Box<[u8]>>>>,
     bytes: usize,
 }
 
@@ -74,11 +74,17 @@ impl Writes {
         self.bytes
     }
 
+    /// How many rows were written.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows.values().map(BTreeMap::len).sum()
+    }
+
     /// Every written row by table and key; no value is a deletion.
     pub fn iter(&self) -> impl Iterator<Item = (Table, &[u8], Option<&[u8]>)> {
-        self.rows.iter().flat_map(|(table, rows)| {
-            rows.iter().map(move |(key, value)| (*table, key.as_slice(), value.as_deref()))
-        })
+        self.rows
+            .iter()
+            .flat_map(|(table, rows)| rows.iter().map(move |(key, value)| (*table, &**key, value.as_deref())))
     }
 
     fn set(&mut self, table: Table, key: &[u8], value: Option<&[u8]>) {
@@ -88,7 +94,7 @@ impl Writes {
     /// Writes a row, or deletes it.
     pub fn write(&mut self, table: Table, key: Vec<u8>, value: Option<Vec<u8>>) {
         self.bytes += key.len() + value.as_ref().map_or(0, Vec::len);
-        self.rows.entry(table).or_default().insert(key, value);
+        self.rows.entry(table).or_default().insert(key.into(), value.map(Vec::into));
     }
 
     /// Takes the writes of a later batch: they count where both wrote.
@@ -118,7 +124,7 @@ impl Writes {
             .map(|rows| rows.range::<[u8], _>(bounds))
             .into_iter()
             .flatten()
-            .map(|(key, value)| (key.as_slice(), value.as_deref()))
+            .map(|(key, value)| (&**key, value.as_deref()))
     }
 }
 

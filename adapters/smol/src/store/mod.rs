@@ -8,8 +8,8 @@
 //!
 //! With a journal ([`Options::journal`], the relay) a commit appends one record to a file of its own and syncs that:
 //! one write in one place, where redb writes every page on the way to every changed row. What the journal holds is
-//! kept in memory above redb, where [`Reader`] finds it. When it is [`CHECKPOINT_BYTES`] long, or the store has
-//! nothing to do, a thread puts it into redb in one transaction while commits go on. So a row that comes and goes
+//! kept in memory above redb, where [`Reader`] finds it. When it is [`CHECKPOINT_BYTES`] long, or [`CHECKPOINT_ROWS`] are
+//! in memory, or the store has nothing to do, a thread puts it into redb in one transaction while commits go on. So a row that comes and goes
 //! within a checkpoint costs redb next to nothing, and those that stay share the pages they change with thousands of
 //! others. Opening reads what a crash left in the journal. The counter row tells which records redb has already.
 //!
@@ -61,8 +61,12 @@ const WRITE_PROBE: &[u8] = b"write_probe";
 /// Bytes in the journal at which a checkpoint begins. The more, the more rows share the pages that change; the journal's rows
 /// are in memory until then, and a start reads them.
 pub const CHECKPOINT_BYTES: usize = 32 << 20;
+/// Rows in memory at which a checkpoint begins. A deleted row is a few bytes of journal and takes a hundred and more of memory.
+pub const CHECKPOINT_ROWS: usize = 64 << 10;
 /// Bytes in the journal at which commits wait for the checkpoint before.
 const BEHIND_BYTES: usize = 2 * CHECKPOINT_BYTES;
+/// Rows in memory at which commits wait for the checkpoint before.
+const BEHIND_ROWS: usize = 2 * CHECKPOINT_ROWS;
 
 /// A failed operation, by a fixed name that may be logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -245,15 +249,16 @@ impl RedbStore {
         if self.journal.is_none() {
             return;
         }
-        let bytes = {
+        let due = {
             let mut layers = self.inner.layers_mut();
             layers.active.absorb(writes());
-            if layers.frozen.is_some() && layers.active.bytes() < BEHIND_BYTES {
-                return;
-            }
-            layers.active.bytes()
+            let (bytes, rows) = match layers.frozen {
+                Some(_) => (BEHIND_BYTES, BEHIND_ROWS),
+                None => (CHECKPOINT_BYTES, CHECKPOINT_ROWS),
+            };
+            layers.active.bytes() >= bytes || layers.active.rows() >= rows
         };
-        if bytes >= CHECKPOINT_BYTES {
+        if due {
             self.start_checkpoint();
         }
     }

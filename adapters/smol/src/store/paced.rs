@@ -17,6 +17,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 const PIECE_BYTES: usize = 1 << 20;
 /// Bytes that are kept back to be put in order, at most.
 const KEPT_BYTES: usize = 4 << 20;
+/// Memory for what is kept that stays between syncs, at most.
+const IDLE_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct Paced<B> {
@@ -54,7 +56,10 @@ impl Kept {
             there.copy_from_slice(data);
             return;
         }
-        let start = self.bytes.len();
+        let (start, end) = (self.bytes.len(), self.bytes.len() + data.len());
+        if end > self.bytes.capacity() && end > IDLE_BYTES {
+            self.bytes.reserve_exact(KEPT_BYTES.max(end) - start);
+        }
         self.bytes.extend_from_slice(data);
         self.pages.insert(offset, start..self.bytes.len());
     }
@@ -62,6 +67,13 @@ impl Kept {
     fn clear(&mut self) {
         self.pages.clear();
         self.bytes.clear();
+    }
+
+    /// Gives the memory back: a checkpoint comes every few seconds, and what it needed stands idle until then.
+    fn release(&mut self) {
+        if self.bytes.capacity() > IDLE_BYTES {
+            *self = Self::default();
+        }
     }
 }
 
@@ -137,7 +149,10 @@ impl<B: StorageBackend> StorageBackend for Paced<B> {
     }
 
     fn sync_data(&self) -> Result<(), Error> {
-        self.write_kept(&self.changing())?;
+        let changing = self.changing();
+        self.write_kept(&changing)?;
+        self.kept_mut().release();
+        drop(changing);
         self.file.sync_data()
     }
 
@@ -236,6 +251,24 @@ mod tests {
             assert!(paced.kept().bytes.len() <= KEPT_BYTES);
         }
         assert!(paced.file.syncs.load(Ordering::Relaxed) > 20);
+    }
+
+    #[test]
+    fn what_a_checkpoint_needed_is_given_back_with_its_sync() {
+        let paced = Paced::new(Counting::default());
+        paced.set_len(8 << 20).unwrap();
+        let mut capacities = Vec::new();
+        for pages in [1, 2_000] {
+            for at in 0..pages {
+                paced.write(at * 4096, &[7; 4096]).unwrap();
+                assert!(paced.kept().bytes.capacity() <= KEPT_BYTES);
+            }
+            capacities.push(paced.kept().bytes.capacity());
+            paced.sync_data().unwrap();
+            capacities.push(paced.kept().bytes.capacity());
+        }
+        assert!(capacities[0] == capacities[1] && capacities[0] <= IDLE_BYTES, "{capacities:?}");
+        assert_eq!(capacities[2..], [KEPT_BYTES, 0]);
     }
 
     #[derive(Clone, Debug)]
