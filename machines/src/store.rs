@@ -48,10 +48,13 @@ pub trait Base {
     fn range(&self, table: Table, range: Range<'_>) -> Result<Vec<Row>, StoreDown>;
 }
 
+/// The written rows of a table by key; no value is a deletion. Slices, since a store may hold many: a third less than vectors.
+type Written = BTreeMap<Box<[u8]>, Option<Box<[u8]>>>;
+
 /// The writes of one batch: the last one to a row counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writes {
-    rows: BTreeMap<Table, BTreeMap<Box<[u8]>, Option<Box<[u8]>>>>,
+    rows: BTreeMap<Table, Written>,
     bytes: usize,
 }
 
